@@ -1,0 +1,1 @@
+"""Answers one question about a trace per module; nothing here prints."""

@@ -1,0 +1,264 @@
+"""A trace as plain columns: what the reader hands to every analysis.
+
+Column containers are frozen dataclasses of numpy arrays of one length. Times are integer ns on the trace's own
+timeline. An index of -1 means "none"; the container it points into is named beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Self
+
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Flags = NDArray[np.bool_]
+
+
+class Kind(IntEnum):
+    """What sort of operation ran."""
+
+    KERNEL = 0
+    COPY = 1
+    MEMSET = 2
+    GRAPH = 3
+
+
+class Direction(IntEnum):
+    """Which way a copy went; ``OTHER`` for what is no copy or has no direction of these."""
+
+    OTHER = -1
+    H2D = 0
+    D2H = 1
+    P2P = 2
+    D2D = 3
+    H2H = 4
+
+
+class Memory(IntEnum):
+    """What kind of memory the host side of a copy is; of a copy without host side, ``DEVICE``."""
+
+    UNKNOWN = -1
+    PINNED = 0
+    PAGEABLE = 1
+    MANAGED = 2
+    DEVICE = 3
+
+
+class CallKind(IntEnum):
+    """What an API call does to the thread that makes it, judged by its name."""
+
+    OTHER = 0
+    SYNC = 1
+    """waits for the device on purpose"""
+    BLOCKING = 2
+    """waits without saying so: allocation, registration, synchronous copies and memsets"""
+    ASYNC_COPY = 3
+    """submits a copy and returns"""
+    LAUNCH = 4
+    """submits kernels or graphs"""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Arrays of one length; a row is what stands at one index of all of them."""
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
+    def take(self, rows: Any) -> Self:
+        """Return the same columns with only ``rows``: an index array, a boolean mask or a slice."""
+        return type(self)(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+
+@dataclass(frozen=True)
+class Operations(Columns):
+    """Work on the GPU, sorted by start, then end."""
+
+    start: Ints
+    end: Ints
+    kind: Ints
+    """:class:`Kind`"""
+    stream: Ints
+    """index into ``Trace.streams``"""
+    launch: Ints
+    """index into ``Trace.calls`` of the call that submitted it, or -1"""
+    name: Ints
+    """index into ``Trace.names``; of copies and memsets -1"""
+    shape: Ints
+    """launch shape of a kernel (grid and block packed into one number), else 0"""
+    n_bytes: Ints
+    """bytes copied or set, else 0"""
+    pieces: Ints
+    """copies that the row stands for: 1, or the size of a batch; 0 for what is no copy"""
+    direction: Ints
+    """:class:`Direction`"""
+    memory: Ints
+    """:class:`Memory`"""
+    source: Ints
+    """device that a copy reads from, or -1 for the host or unknown"""
+    target: Ints
+    """device that a copy writes to, or -1 for the host or unknown"""
+
+
+@dataclass(frozen=True)
+class Calls(Columns):
+    """API calls, sorted by start; a call that the capture recorded twice is one row."""
+
+    start: Ints
+    end: Ints
+    thread: Ints
+    """index into ``Trace.threads``"""
+    name: Ints
+    """index into ``Trace.names``: the documented name, without ABI suffix"""
+    kind: Ints
+    """:class:`CallKind`"""
+    stack: Ints
+    """id of its call stack, or -1"""
+
+
+@dataclass(frozen=True)
+class Ranges(Columns):
+    """NVTX push/pop and start/end ranges, sorted by start, then the longer one first."""
+
+    start: Ints
+    end: Ints
+    thread: Ints
+    """index into ``Trace.threads`` of the thread that opened it"""
+    name: Ints
+    """index into ``Trace.names``"""
+    domain: Ints
+    """index into ``Trace.names``; -1 is the default domain"""
+    payload: Ints
+    """the integer that the range carries, or -1"""
+
+
+@dataclass(frozen=True)
+class Records(Columns):
+    """Event records, or waits of a stream for an event, sorted by their call."""
+
+    call: Ints
+    """index into ``Trace.calls``, or -1"""
+    stream: Ints
+    """index into ``Trace.streams``: the stream that records or that waits"""
+    event: Ints
+    """the event's id, unique in its context for as long as the event lives"""
+    sync: Ints
+    """id that pairs a wait with its record, or -1 where the export has none"""
+
+
+@dataclass(frozen=True)
+class Migrations(Columns):
+    """Unified-memory migrations, sorted by start; not operations."""
+
+    start: Ints
+    end: Ints
+    process: Ints
+    device: Ints
+    n_bytes: Ints
+    direction: Ints
+    """:class:`Direction`"""
+    cause: Ints
+    """Nsight's number: 1 prefetch, 2 page fault, 3 speculative, 4 eviction, 5 access counters, 0 unknown"""
+
+
+@dataclass(frozen=True, order=True)
+class Stream:
+    """A queue on a device; ids alone are not unique, so all five numbers name it."""
+
+    process: int
+    device: int
+    context: int
+    green_context: int
+    number: int
+
+    @property
+    def label(self) -> str:
+        """Return ``pid/dev/stream``."""
+        return f"{self.process}/{self.device}/{self.number}"
+
+
+@dataclass(frozen=True, order=True)
+class Thread:
+    """A host thread."""
+
+    process: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Capture:
+    """What the file says about itself."""
+
+    path: Path
+    product_version: str | None
+    schema_version: str | None
+    devices: Mapping[int, str | None]
+    """GPU name by device id, None where the file names none"""
+    processes: tuple[int, ...]
+    captured: tuple[str, ...]
+    """kinds of data that the file holds, in the words of ``traceview.nsys.contents``"""
+    missing: tuple[str, ...]
+    """kinds of data that it lacks"""
+    graph_mode: str | None
+    """``graph`` or ``node`` where the capture says how CUDA graphs were traced"""
+    diagnostics: tuple[str, ...]
+    """what the profiler itself reported as wrong"""
+    facts: Mapping[str, Any] | None
+    """facts that the profiled process recorded about its machine"""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One export, or the selected part of one."""
+
+    capture: Capture
+    names: tuple[str, ...]
+    streams: tuple[Stream, ...]
+    threads: tuple[Thread, ...]
+    operations: Operations
+    calls: Calls
+    ranges: Ranges
+    event_records: Records
+    event_waits: Records
+    stream_syncs: Records
+    """host waits for a whole stream; ``event`` and ``sync`` are -1"""
+    migrations: Migrations
+
+    @property
+    def start_ns(self) -> int:
+        """Return when the first operation, call or range starts, 0 in an empty trace."""
+        return min((int(part.start[0]) for part in self._timed if len(part)), default=0)
+
+    @property
+    def end_ns(self) -> int:
+        """Return when the last operation, call or range ends, 0 in an empty trace."""
+        return max((int(part.end.max()) for part in self._timed if len(part)), default=0)
+
+    @property
+    def _timed(self) -> tuple[Operations, Calls, Ranges]:
+        return self.operations, self.calls, self.ranges
+
+    def operation_device(self) -> Ints:
+        """Return the device id of each operation."""
+        return self.stream_devices()[self.operations.stream]
+
+    def operation_process(self) -> Ints:
+        """Return the process id of each operation."""
+        return self.stream_processes()[self.operations.stream]
+
+    def stream_devices(self) -> Ints:
+        """Return the device id of each stream."""
+        return np.array([stream.device for stream in self.streams], dtype=np.int64)
+
+    def stream_processes(self) -> Ints:
+        """Return the process id of each stream."""
+        return np.array([stream.process for stream in self.streams], dtype=np.int64)

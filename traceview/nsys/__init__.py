@@ -1,0 +1,1 @@
+"""Reads Nsight Systems exports; the only package that knows Nsight's names."""

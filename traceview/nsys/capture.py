@@ -1,0 +1,113 @@
+"""What an export says about itself: versions, devices, graph mode, the profiler's own complaints, recorded facts."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from instrument.naming import DOMAIN, FACTS_PREFIX
+from traceview.model import Capture
+from traceview.nsys import contents, schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from traceview.nsys.database import Database
+
+_VERSION_TABLES = ("META_DATA_EXPORT", "EXPORT_META_DATA")
+_DOUBTS = ("Not all ", "not have been started correctly", "dropped", "is not supported", "incomplete")
+
+
+def read_capture(database: Database, devices: set[int], processes: set[int]) -> Capture:
+    """Return the trace's description; ``devices`` and ``processes`` are those that its rows name."""
+    versions = _meta(database, _VERSION_TABLES)
+    held, lacking = contents.present(database)
+    names = _gpu_names(database)
+    mode = _meta(database, ("META_DATA_CAPTURE",)).get("CUDA_GRAPH_TRACE_OPTIONS:MODE")
+    return Capture(
+        path=database.path,
+        product_version=versions.get("EXPORT_PRODUCT_VERSION"),
+        schema_version=versions.get("EXPORT_SCHEMA_VERSION"),
+        devices={device: names.get(device) for device in sorted(devices)},
+        processes=tuple(sorted(processes)),
+        captured=held,
+        missing=lacking,
+        graph_mode=mode.lower() if mode else None,
+        diagnostics=_diagnostics(database),
+        facts=_facts(database),
+    )
+
+
+def _meta(database: Database, tables: tuple[str, ...]) -> dict[str, str]:
+    table = next((name for name in tables if {"name", "value"} <= database.tables.get(name, frozenset())), None)
+    if table is None:
+        return {}
+    return {str(name).upper(): str(value) for name, value in database.rows(f'SELECT name, value FROM "{table}"')}  # noqa: S608
+
+
+def _gpu_names(database: Database) -> dict[int, str]:
+    """Return GPU names by the device id that processes use; the file's own ids where it maps none."""
+    columns = database.tables.get("TARGET_INFO_GPU", frozenset())
+    identity = next((name for name in ("id", "deviceId") if name in columns), None)
+    if identity is None or "name" not in columns:
+        return {}
+    by_gpu = dict(database.rows(f"SELECT {identity}, name FROM TARGET_INFO_GPU"))  # noqa: S608
+    if {"gpuId", "cudaId"} <= database.tables.get("TARGET_INFO_CUDA_DEVICE", frozenset()):
+        mapped = database.rows("SELECT cudaId, gpuId FROM TARGET_INFO_CUDA_DEVICE")
+        return {device: by_gpu[gpu] for device, gpu in mapped if gpu in by_gpu} or by_gpu
+    return by_gpu
+
+
+def _diagnostics(database: Database) -> tuple[str, ...]:
+    if "text" not in database.tables.get("DIAGNOSTIC_EVENT", frozenset()):
+        return ()
+    texts = (str(row[0]) for row in database.rows("SELECT text FROM DIAGNOSTIC_EVENT"))
+    return tuple(dict.fromkeys(text for text in texts if any(doubt in text for doubt in _DOUBTS)))
+
+
+def _facts(database: Database) -> Mapping[str, Any] | None:
+    """Return the facts that the first facts mark carries, or None."""
+    text = nvtx_text(database)
+    if text is None:
+        return None
+    domains = {domain for _, domain, name in domain_rows(database) if name == DOMAIN}
+    # the mark's text is long, so it may be stored either way: compare the prefix after both are joined
+    query = f"SELECT n.domainId, {text} AS words FROM NVTX_EVENTS AS n {string_join(database)} WHERE n.eventType = ? AND words LIKE ?"  # noqa: S608
+    for domain, words in database.rows(query, (schema.NVTX_MARK, f"{FACTS_PREFIX}{{%")):
+        if domain not in domains:
+            continue
+        try:
+            facts = json.loads(words[len(FACTS_PREFIX) :])
+        except ValueError:
+            continue
+        if isinstance(facts, dict):
+            return facts
+    return None
+
+
+def nvtx_text(database: Database) -> str | None:
+    """Return the SQL for an NVTX event's text (event ``n``, joined string ``s``), or None without such a table."""
+    columns = database.tables.get(schema.NVTX_TABLE, frozenset())
+    if "text" not in columns and "textId" not in columns:
+        return None
+    stored = [sql for name, sql in (("text", "n.text"), ("textId", "s.value")) if name in columns]
+    if "textId" in columns and "StringIds" not in database.tables:
+        stored = stored[:-1]
+    return f"COALESCE({', '.join([*stored, chr(39) * 2])})"
+
+
+def string_join(database: Database) -> str:
+    """Return the SQL that joins an NVTX event ``n`` with its registered string ``s`` where there can be one."""
+    joinable = "textId" in database.tables[schema.NVTX_TABLE] and "StringIds" in database.tables
+    return "LEFT JOIN StringIds AS s ON s.id = n.textId" if joinable else ""
+
+
+def domain_rows(database: Database) -> list[tuple[int, int, str]]:
+    """Return (globalTid, domain id, name) of each NVTX domain."""
+    text = nvtx_text(database)
+    if text is None or "domainId" not in database.tables[schema.NVTX_TABLE]:
+        return []
+    query = (
+        f"SELECT n.globalTid, n.domainId, {text} FROM NVTX_EVENTS AS n {string_join(database)} WHERE n.eventType = ?"  # noqa: S608
+    )
+    return database.rows(query, (schema.NVTX_DOMAIN,))

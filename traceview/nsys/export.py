@@ -1,0 +1,66 @@
+"""Turns a report (``.nsys-rep``, ``.qdrep``) into SQLite with the user's own ``nsys``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from traceview.errors import InputError, NsysError
+
+REPORT_SUFFIXES = (".nsys-rep", ".qdrep")
+_INSTALL_GLOBS = (
+    "nvidia/nsight-systems/*/bin/nsys",
+    "nvidia/nsight-systems/*/target-linux-x64/nsys",
+    "nvidia/nsight-compute/*/host/target-linux-x64/nsys",
+)
+
+
+def find_nsys(given: str | None = None, root: Path = Path("/opt")) -> Path:
+    """Return the ``nsys`` to use: the given one, ``$NSYS``, the one on PATH, else the newest under ``/opt/nvidia``.
+
+    Raises ``NsysError`` where there is none, or where the one that was named does not exist.
+    """
+    for origin, named in (("--nsys", given), ("$NSYS", os.environ.get("NSYS"))):
+        if named:
+            found = shutil.which(named)
+            if found is None:
+                raise NsysError(f"{origin} names {named}, which is no program", "give the path of the nsys program")
+            return Path(found)
+    on_path = shutil.which("nsys")
+    if on_path:
+        return Path(on_path)
+    installed = [path for pattern in _INSTALL_GLOBS for path in sorted(root.glob(pattern)) if os.access(path, os.X_OK)]
+    if installed:
+        return installed[-1]
+    raise NsysError("nsys was not found", "install Nsight Systems, or name it with --nsys PATH or $NSYS")
+
+
+def export_report(report: Path, output: Path, nsys: str | None = None) -> None:
+    """Export a report to a new SQLite file; nsys shows its progress when standard error is a terminal.
+
+    Raises ``InputError`` for a missing report and ``NsysError`` where nsys is missing or fails.
+    """
+    if not report.is_file():
+        raise InputError(f"{report}: no such file", "check the path")
+    try:
+        program = find_nsys(nsys)
+    except NsysError as error:
+        hint = f"{error.hint}; or export where nsys is: nsys export --type sqlite -o trace.sqlite {report}"
+        raise NsysError(f"{report} is a report, and {error.message}", hint) from None
+    shown = sys.stderr.isatty()
+    command = [
+        str(program), "export", "--type", "sqlite", "--output", str(output), "--quiet", "false" if shown else "true",
+        str(report.resolve()),
+    ]  # fmt: skip
+    done = subprocess.run(
+        command, stdout=sys.stderr if shown else subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    if done.returncode or not output.is_file():
+        words = (done.stdout or b"").decode("utf-8", "replace").strip().splitlines()
+        reason = words[-1] if words else f"exit code {done.returncode}"
+        raise NsysError(
+            f"{program} could not export {report}: {reason}", "is this nsys at least as new as the capture?"
+        )

@@ -1,0 +1,117 @@
+"""Reads kernels, copies, memsets and graph launches into one table of operations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceview.model import Direction, Kind, Memory, Migrations, Operations
+from traceview.nsys import schema
+from traceview.nsys.names import distinct, process_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceview.model import Ints
+    from traceview.nsys.calls import ApiRows
+    from traceview.nsys.database import Database
+    from traceview.nsys.names import NameTable
+
+    Table = dict[str, Ints]
+
+_SOURCES = {
+    Kind.KERNEL: schema.KERNELS,
+    Kind.COPY: schema.COPIES,
+    Kind.MEMSET: schema.MEMSETS,
+    Kind.GRAPH: schema.GRAPHS,
+}
+_COLUMNS = ("start", "end", "name", "shape", "n_bytes", "pieces", "direction", "memory", "source", "target")
+_DEFAULTS = {"name": -1, "direction": Direction.OTHER, "memory": Memory.UNKNOWN, "source": -1, "target": -1}
+
+
+def read_operation_tables(database: Database) -> tuple[dict[Kind, Table], Table]:
+    """Return the rows of each kind of operation, and those of unified-memory migrations."""
+    tables = {kind: database.columns(source) for kind, source in _SOURCES.items()}
+    words = _enumeration(database, schema.COPY_KINDS_TABLE, (*schema.COPY_KINDS, *schema.MIGRATION_KINDS))
+    memories = _memories(database)
+    copies = tables[Kind.COPY]
+    copies["direction"] = _look_up(copies["copy_kind"], {n: schema.DIRECTIONS.get(w, -1) for n, w in words.items()})
+    copies["memory"] = _host_side(
+        copies["direction"], _look_up(copies["source_kind"], memories), _look_up(copies["target_kind"], memories)
+    )
+    migrates = np.isin(copies["copy_kind"], [n for n, word in words.items() if word in schema.MIGRATION_KINDS])
+    tables[Kind.COPY] = {name: values[~migrates] for name, values in copies.items()}
+    return tables, {name: values[migrates] for name, values in copies.items()}
+
+
+def make_operations(
+    database: Database, tables: dict[Kind, Table], streams: Sequence[Ints], api: ApiRows, names: NameTable
+) -> Operations:
+    """Return all operations in start order; ``streams`` holds each table's dense stream indices."""
+    _name_kernels(database, tables[Kind.KERNEL], names)
+    graphs = tables[Kind.GRAPH]
+    if len(graphs["start"]):
+        graphs["name"] = np.full(len(graphs["start"]), names.add("CUDA graph"), dtype=np.int64)
+    columns: dict[str, list[Ints]] = {name: [] for name in (*_COLUMNS, "kind", "stream", "launch")}
+    for (kind, table), stream in zip(tables.items(), streams, strict=True):
+        rows = len(table["start"])
+        for name in _COLUMNS:
+            columns[name].append(table.get(name, np.full(rows, _DEFAULTS.get(name, 0), dtype=np.int64)))
+        columns["kind"].append(np.full(rows, kind, dtype=np.int64))
+        columns["stream"].append(stream)
+        columns["launch"].append(api.find(process_of(table["pid"]), table["correlation"]))
+    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+    joined["end"] = np.maximum(joined["end"], joined["start"])
+    operations = Operations(**joined)
+    return operations.take(np.lexsort((operations.end, operations.start)))
+
+
+def make_migrations(table: Table) -> Migrations:
+    """Return unified-memory rows in start order."""
+    order = np.argsort(table["start"], kind="stable")
+    return Migrations(
+        start=table["start"][order],
+        end=np.maximum(table["end"], table["start"])[order],
+        process=process_of(table["pid"])[order],
+        device=table["device"][order],
+        n_bytes=table["n_bytes"][order],
+        direction=table["direction"][order],
+        cause=table["cause"][order],
+    )
+
+
+def _name_kernels(database: Database, kernels: Table, names: NameTable) -> None:
+    known = distinct(kernels["name"])
+    kernels["name"] = names.add_all(kernels["name"], database.strings(known[known >= 0]))
+
+
+def _enumeration(database: Database, table: str, documented: tuple[str, ...]) -> dict[int, str]:
+    """Return the words of an enumeration: the file's own where it has them, else the documented order."""
+    if {"id", "name"} <= database.tables.get(table, frozenset()):
+        rows = database.rows(f'SELECT id, name FROM "{table}"')  # noqa: S608
+        own = {int(number): str(name).rpartition("KIND_")[2] for number, name in rows}
+        if own:
+            return own
+    return dict(enumerate(documented))
+
+
+def _memories(database: Database) -> dict[int, int]:
+    words = _enumeration(database, schema.MEMORY_KINDS_TABLE, schema.MEMORY_KINDS)
+    return {number: schema.MEMORIES.get(word, Memory.UNKNOWN) for number, word in words.items()}
+
+
+def _look_up(values: Ints, meaning: dict[int, int]) -> Ints:
+    """Return the meaning of each value, -1 for those that have none."""
+    known = distinct(values)
+    dense = np.array([meaning.get(number, -1) for number in known.tolist()], dtype=np.int64)
+    return dense[np.searchsorted(known, values)]
+
+
+def _host_side(direction: Ints, source: Ints, target: Ints) -> Ints:
+    """Return the memory kind of a copy's host side; of a copy between hosts the pageable one, else ``DEVICE``."""
+    either = np.where(source == Memory.PAGEABLE, source, target)
+    choices = [(Direction.H2D, source), (Direction.D2H, target), (Direction.H2H, either)]
+    inside = np.isin(direction, (Direction.D2D, Direction.P2P))
+    host = np.select([direction == way for way, _ in choices], [side for _, side in choices], Memory.UNKNOWN)
+    return np.where(inside, int(Memory.DEVICE), host)

@@ -1,0 +1,73 @@
+"""Reads NVTX ranges with their names, domains and payloads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceview.model import Ranges
+from traceview.nsys import schema
+from traceview.nsys.capture import domain_rows, nvtx_text, string_join
+from traceview.nsys.database import readable
+from traceview.nsys.names import process_of
+
+if TYPE_CHECKING:
+    from traceview.model import Ints
+    from traceview.nsys.database import Database
+    from traceview.nsys.names import NameTable
+
+_PAYLOADS = ("uint64Value", "int64Value", "uint32Value", "int32Value")
+_NEVER_CLOSED = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class RangeRows:
+    """NVTX ranges as stored: numbers as arrays of one length, texts beside them."""
+
+    start: Ints
+    end: Ints
+    tid: Ints
+    domain: Ints
+    payload: Ints
+    texts: list[str]
+
+
+def read_ranges(database: Database) -> RangeRows:
+    """Return push/pop and start/end ranges; one that was never closed ends at the largest int64."""
+    text = nvtx_text(database)
+    if text is None:
+        nothing = np.empty(0, dtype=np.int64)
+        return RangeRows(nothing, nothing, nothing, nothing, nothing, [])
+    present = database.tables[schema.NVTX_TABLE]
+    payload = [f"n.{name}" for name in _PAYLOADS if name in present]
+    domain = "COALESCE(n.domainId, 0)" if "domainId" in present else "0"
+    types = ",".join(str(number) for number in schema.NVTX_RANGES)
+    query = (
+        f"SELECT n.start, COALESCE(n.end, {_NEVER_CLOSED}), COALESCE(n.globalTid, 0), {domain}, "  # noqa: S608
+        f"COALESCE({', '.join([*payload, '-1', '-1'])}), {text} "
+        f"FROM NVTX_EVENTS AS n {string_join(database)} WHERE n.eventType IN ({types})"
+    )
+    rows = database.rows(query)
+    with readable(database.path, schema.NVTX_TABLE):
+        numbers = np.array([row[:5] for row in rows], dtype=np.int64).reshape(len(rows), 5).T.copy()
+    return RangeRows(*numbers, texts=[str(row[5]) for row in rows])
+
+
+def make_ranges(database: Database, rows: RangeRows, thread: Ints, names: NameTable) -> Ranges:
+    """Return ranges in start order, the longer first; ``thread`` is the dense thread index of each row."""
+    domains = {
+        (int(process_of(np.int64(tid or 0))), number): names.add(name) for tid, number, name in domain_rows(database)
+    }
+    process = process_of(rows.tid).tolist()
+    domain = [domains.get(key, -1) for key in zip(process, rows.domain.tolist(), strict=True)]
+    ranges = Ranges(
+        start=rows.start,
+        end=np.maximum(rows.end, rows.start),
+        thread=thread,
+        name=np.array([names.add(text) for text in rows.texts], dtype=np.int64),
+        domain=np.array(domain, dtype=np.int64),
+        payload=rows.payload,
+    )
+    return ranges.take(np.lexsort((-ranges.end, ranges.start)))

@@ -1,0 +1,88 @@
+"""Reads an Nsight Systems export into a :class:`~traceview.model.Trace`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceview.errors import InputError
+from traceview.model import Records, Trace
+from traceview.nsys import schema
+from traceview.nsys.calls import make_calls, read_api
+from traceview.nsys.capture import read_capture
+from traceview.nsys.database import EXPORT_HINT
+from traceview.nsys.names import NameTable, index_streams, index_threads, process_of
+from traceview.nsys.operations import make_migrations, make_operations, read_operation_tables
+from traceview.nsys.ranges import make_ranges, read_ranges
+
+if TYPE_CHECKING:
+    from traceview.model import Ints
+    from traceview.nsys.calls import ApiRows
+    from traceview.nsys.database import Database
+
+    Table = dict[str, Ints]
+
+
+def read_database(database: Database) -> Trace:
+    """Return everything that the analyses read from an open export.
+
+    Raises ``InputError`` where the file is damaged, is no export, or holds neither GPU nor API rows.
+    """
+    api = read_api(database)
+    tables, migrations = read_operation_tables(database)
+    if not any(len(table["start"]) for table in (*tables.values(), api.table, migrations)):
+        raise _nothing_captured(database)
+    records = database.columns(schema.EVENT_RECORDS)
+    waits, stream_syncs = _split_synchronisations(database.columns(schema.SYNCHRONISATIONS))
+    range_rows = read_ranges(database)
+    streams, stream_index = index_streams((*tables.values(), records, waits, stream_syncs))
+    threads, (call_thread, range_thread) = index_threads((api.table["tid"], range_rows.tid))
+    names = NameTable()
+    operations = make_operations(database, tables, stream_index[: len(tables)], api, names)
+    calls = make_calls(database, api, call_thread, names)
+    ranges = make_ranges(database, range_rows, range_thread, names)
+    devices = {stream.device for stream in streams} | set(migrations["device"].tolist())
+    processes = {stream.process for stream in streams} | {thread.process for thread in threads}
+    return Trace(
+        capture=read_capture(database, devices, processes),
+        names=tuple(names.texts),
+        streams=streams,
+        threads=threads,
+        operations=operations,
+        calls=calls,
+        ranges=ranges,
+        event_records=_make_records(records, stream_index[-3], api),
+        event_waits=_make_records(waits, stream_index[-2], api),
+        stream_syncs=_make_records(stream_syncs, stream_index[-1], api),
+        migrations=make_migrations(migrations),
+    )
+
+
+def _split_synchronisations(table: Table) -> tuple[Table, Table]:
+    """Return the rows of stream waits for an event and of host waits for a stream.
+
+    The type numbers changed between versions, so rows are told apart by which ids they lack.
+    """
+    has_stream, has_event = table["stream"] != schema.INVALID_ID, table["event"] != schema.INVALID_ID
+    waits = {name: values[has_stream & has_event] for name, values in table.items()}
+    streams = {name: values[has_stream & ~has_event] for name, values in table.items()}
+    return waits, streams
+
+
+def _make_records(table: Table, stream: Ints, api: ApiRows) -> Records:
+    records = Records(
+        call=api.find(process_of(table["pid"]), table["correlation"]),
+        stream=stream,
+        event=table["event"],
+        sync=table["sync"],
+    )
+    return records.take(records.call.argsort(kind="stable"))
+
+
+def _nothing_captured(database: Database) -> InputError:
+    """Return the error for a file without GPU and API rows: no export at all, or an export without CUDA."""
+    known = {"StringIds", "TARGET_INFO_SESSION_START_TIME", "META_DATA_EXPORT", "EXPORT_META_DATA", "ANALYSIS_DETAILS"}
+    if not known.intersection(database.tables):
+        return InputError(f"{database.path} is no Nsight Systems export", EXPORT_HINT)
+    return InputError(
+        f"{database.path} holds neither GPU work nor CUDA API calls", "capture with: nsys profile --trace=cuda,nvtx"
+    )

@@ -1,0 +1,158 @@
+"""What Nsight Systems calls things, as data.
+
+A column is looked for under each of its names and takes its default where the export has none of them, so one
+description serves every version. Source: NVIDIA's export schema reference and exports of schema "none" to 3.28.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from traceview.model import CallKind, Direction, Memory
+
+INVALID_ID = 4294967295
+"""Stream or event id that means "none" in a synchronisation row."""
+
+BACKTRACE_CLASS = 67
+"""eventClass of the second row that a call gets when call stacks were captured."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One integer column: SQL to compute it, what the SQL needs, and its value where the export lacks that."""
+
+    sql: str
+    needs: tuple[str, ...]
+    default: int = 0
+
+
+def column(name: str, default: int = 0) -> Field:
+    """Return the field that is one column of the export."""
+    return Field(f'"{name}"', (name,), default)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table under each name it has had, and the fields read from it."""
+
+    tables: tuple[str, ...]
+    fields: dict[str, Field]
+
+
+_TIMES = {"start": column("start"), "end": column("end")}
+_PLACE = {
+    "pid": column("globalPid"),
+    "device": column("deviceId"),
+    "context": column("contextId"),
+    "green": column("greenContextId"),
+    "stream": column("streamId"),
+}
+_CORRELATION = {"correlation": column("correlationId")}
+_OPERATION = {**_TIMES, **_PLACE, **_CORRELATION}
+_SHAPE = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
+_SHIFTS = (32, 43, 53, 0, 11, 22)
+
+KERNELS = Source(
+    ("CUPTI_ACTIVITY_KIND_KERNEL",),
+    {
+        **_OPERATION,
+        "name": column("demangledName", -1),
+        "shape": Field(" + ".join(f'("{name}" << {by})' for name, by in zip(_SHAPE, _SHIFTS, strict=True)), _SHAPE),
+    },
+)
+COPIES = Source(
+    ("CUPTI_ACTIVITY_KIND_MEMCPY",),
+    {
+        **_OPERATION,
+        "n_bytes": column("bytes"),
+        "copy_kind": column("copyKind"),
+        "source_kind": column("srcKind", -1),
+        "target_kind": column("dstKind", -1),
+        "source": column("srcDeviceId", -1),
+        "target": column("dstDeviceId", -1),
+        "pieces": column("copyCount", 1),
+        "cause": column("migrationCause"),
+    },
+)
+MEMSETS = Source(("CUPTI_ACTIVITY_KIND_MEMSET",), {**_OPERATION, "n_bytes": column("bytes")})
+GRAPHS = Source(("CUPTI_ACTIVITY_KIND_GRAPH_TRACE",), {**_OPERATION, "name": Field("-1", ())})
+CALLS = Source(
+    ("CUPTI_ACTIVITY_KIND_RUNTIME",),
+    {
+        **_TIMES,
+        **_CORRELATION,
+        "tid": column("globalTid"),
+        "name": column("nameId", -1),
+        "event_class": column("eventClass"),
+        "stack": column("callchainId", -1),
+    },
+)
+EVENT_RECORDS = Source(
+    ("CUPTI_ACTIVITY_KIND_CUDA_EVENT",),
+    {**_PLACE, **_CORRELATION, "event": column("eventId", -1), "sync": column("eventSyncId", -1)},
+)
+SYNCHRONISATIONS = Source(
+    ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",),
+    {**_PLACE, **_CORRELATION, "event": column("eventId", INVALID_ID), "sync": column("eventSyncId", -1)},
+)
+NVTX_TABLE = "NVTX_EVENTS"
+NVTX_RANGES = (59, 60)
+NVTX_MARK = 34
+NVTX_DOMAIN = 75
+
+COPY_KINDS_TABLE = "ENUM_CUDA_MEMCPY_OPER"
+COPY_KINDS = ("UNKNOWN", "HTOD", "DTOH", "HTOA", "ATOH", "ATOA", "ATOD", "DTOA", "DTOD", "HTOH", "PTOP")
+MIGRATION_KINDS = ("UVM_HTOD", "UVM_DTOH", "UVM_DTOD")
+"""They follow ``COPY_KINDS`` in the documented order of copy kinds."""
+MEMORY_KINDS_TABLE = "ENUM_CUDA_MEM_KIND"
+MEMORY_KINDS = ("PAGEABLE", "PINNED", "DEVICE", "ARRAY", "MANAGED", "DEVICE_STATIC", "MANAGED_STATIC", "UNKNOWN")
+"""Nsight's own order; CUPTI numbers the same words differently."""
+
+DIRECTIONS = {
+    "HTOD": Direction.H2D,
+    "HTOA": Direction.H2D,
+    "DTOH": Direction.D2H,
+    "ATOH": Direction.D2H,
+    "ATOA": Direction.D2D,
+    "ATOD": Direction.D2D,
+    "DTOA": Direction.D2D,
+    "DTOD": Direction.D2D,
+    "HTOH": Direction.H2H,
+    "PTOP": Direction.P2P,
+    "UVM_HTOD": Direction.H2D,
+    "UVM_DTOH": Direction.D2H,
+    "UVM_DTOD": Direction.D2D,
+}
+MEMORIES = {
+    "PAGEABLE": Memory.PAGEABLE,
+    "PINNED": Memory.PINNED,
+    "DEVICE": Memory.DEVICE,
+    "ARRAY": Memory.DEVICE,
+    "DEVICE_STATIC": Memory.DEVICE,
+    "MANAGED": Memory.MANAGED,
+    "MANAGED_STATIC": Memory.MANAGED,
+}
+
+_ABI_SUFFIX = re.compile(r"(?:_v\d+)?(?:_ptsz|_ptds)?$")
+_CALL_KINDS = (
+    (CallKind.SYNC, re.compile(r"cuda(?:Device|Stream|Event|Thread)Synchronize|cu(?:Ctx|Stream|Event)Synchronize")),
+    (CallKind.ASYNC_COPY, re.compile(r"cu(?:da)?Memcpy\w*Async")),
+    (CallKind.BLOCKING, re.compile(r"cu(?:da)?Mem(?:cpy|set)(?!\w*Async)\w*")),
+    (CallKind.BLOCKING, re.compile(r"cudaMalloc(?:Pitch|3D|Array|3DArray|MipmappedArray|Host|Managed)?")),
+    (CallKind.BLOCKING, re.compile(r"cudaFree(?:Host|Array|MipmappedArray)?|cudaHost(?:Alloc|Register|Unregister)")),
+    (CallKind.BLOCKING, re.compile(r"cuMemAlloc(?:Pitch|Host|Managed)?|cuMemFree(?:Host)?|cuMem(?:Create|Release)")),
+    (CallKind.BLOCKING, re.compile(r"cuMemHost(?:Alloc|Register|Unregister)|cu(?:Mipmapped)?Array(?:3D)?Create")),
+    (CallKind.BLOCKING, re.compile(r"cu(?:Mipmapped)?ArrayDestroy")),
+    (CallKind.LAUNCH, re.compile(r"cu(?:da)?(?:Graph)?Launch(?!HostFunc)\w*")),
+)
+
+
+def documented_name(api_name: str) -> str:
+    """Return an API call's name as the manuals write it: without ``_v3020`` and ``_ptsz``."""
+    return _ABI_SUFFIX.sub("", api_name)
+
+
+def call_kind(name: str) -> CallKind:
+    """Return what a call of this documented name does to the thread that makes it."""
+    return next((kind for kind, pattern in _CALL_KINDS if pattern.fullmatch(name)), CallKind.OTHER)

@@ -1,0 +1,64 @@
+"""From a path to a trace: an export is read as it is, a report is exported to a temporary file first."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traceview.nsys.database import open_database
+from traceview.nsys.export import REPORT_SUFFIXES, export_report
+from traceview.nsys.reader import read_database
+from traceview.selection import select_device, select_process, select_window
+
+if TYPE_CHECKING:
+    import os
+
+    from traceview.model import Trace
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    nsys: str | None = None,
+    process: int | None = None,
+    device: int | None = None,
+    window_ms: tuple[float, float] | None = None,
+) -> Trace:
+    """Read an Nsight Systems capture, or the selected part of one.
+
+    ``path`` is an SQLite export, which is opened read-only and never changes, or a ``.nsys-rep`` / ``.qdrep`` report,
+    which ``nsys`` (the given program, ``$NSYS``, or the first one found) exports to a temporary file.
+    ``process`` keeps one process id, ``device`` one CUDA device id, ``window_ms`` what lies between two moments in ms
+    from the first event. Times in the result are integer ns on the capture's own timeline.
+
+    Raises ``InputError`` for what cannot be read and ``SelectionError`` where the selection matches nothing.
+    """
+    source = Path(path)
+    if source.suffix in REPORT_SUFFIXES:
+        trace = _read_report(source, nsys)
+    else:
+        trace = _read_export(source)
+    if process is not None:
+        trace = select_process(trace, process)
+    if device is not None:
+        trace = select_device(trace, device)
+    if window_ms is not None:
+        trace = select_window(trace, window_ms)
+    return trace
+
+
+def _read_export(path: Path) -> Trace:
+    database = open_database(path)
+    with closing(database.connection):
+        return read_database(database)
+
+
+def _read_report(report: Path, nsys: str | None) -> Trace:
+    with tempfile.TemporaryDirectory(prefix="traceview-") as folder:
+        output = Path(folder) / "export.sqlite"
+        export_report(report, output, nsys)
+        trace = _read_export(output)
+    return replace(trace, capture=replace(trace.capture, path=report))

@@ -1,0 +1,1 @@
+"""Lays a report out as text, JSON or Markdown."""
