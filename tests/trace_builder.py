@@ -145,7 +145,7 @@ class TraceBuilder(ExportWriter):
         self, start: int, end: int, direction: str = "h2d", n_bytes: int = 4096, *, cause: int = 2, **options: Any
     ) -> Self:
         """Add a unified-memory migration, which nsys stores among the copies."""
-        columns = {"context": 0, "correlation": 0, "srcKind": 7, "dstKind": 7, "copyCount": None}
+        columns: dict[str, Any] = {"context": 0, "correlation": 0, "srcKind": 7, "dstKind": 7, "copyCount": None}
         columns |= {"copyKind": {"h2d": 11, "d2h": 12, "d2d": 13}[direction], "migrationCause": cause, **options}
         return self.copy(start, end, direction, n_bytes, stream=0, **columns)
 
