@@ -1,7 +1,7 @@
 """Every error that ``instrument`` raises on purpose.
 
     InstrumentError          exit 1: the machine or the data does not allow what was asked for
-    └── WrongUsage           exit 2: options that contradict each other or make no sense
+    └── WrongUsageError          exit 2: options that contradict each other or make no sense
 
 The message is one line that says what happened and what to type next; the command line prints it and exits with
 ``exit_code``.
@@ -16,7 +16,7 @@ class InstrumentError(Exception):
     exit_code = 1
 
 
-class WrongUsage(InstrumentError):
+class WrongUsageError(InstrumentError):
     """The options contradict each other; the text says which and what to type instead."""
 
     exit_code = 2

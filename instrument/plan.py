@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from instrument.errors import WrongUsage
+from instrument.errors import WrongUsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,19 +59,21 @@ class Shape:
 
 
 def check_shape(shape: Shape) -> None:
-    """Raise `WrongUsage` when the sizes do not fit together."""
+    """Raise `WrongUsageError` when the sizes do not fit together."""
     if shape.layout not in LAYOUTS:
-        raise WrongUsage(f"no layout '{shape.layout}': choose one of {', '.join(LAYOUTS)}")
+        raise WrongUsageError(f"no layout '{shape.layout}': choose one of {', '.join(LAYOUTS)}")
     if min(shape.layers, shape.layer_bytes, shape.page_tokens, shape.token_bytes) < 1:
-        raise WrongUsage("layers, bytes and tokens must be at least 1")
+        raise WrongUsageError("layers, bytes and tokens must be at least 1")
     if shape.layout == "contiguous":
         _check_pieces(shape)
     elif shape.piece_bytes is not None:
-        raise WrongUsage("--piece-kib cuts a layer without pages: leave out --layout, or use --page-tokens instead")
+        raise WrongUsageError(
+            "--piece-kib cuts a layer without pages: leave out --layout, or use --page-tokens instead"
+        )
     elif shape.token_bytes % WORD_BYTES:
-        raise WrongUsage(f"--token-bytes must be a multiple of {WORD_BYTES}, not {shape.token_bytes}")
+        raise WrongUsageError(f"--token-bytes must be a multiple of {WORD_BYTES}, not {shape.token_bytes}")
     elif shape.layer_bytes % shape.page_bytes:
-        raise WrongUsage(
+        raise WrongUsageError(
             f"a layer of {shape.layer_bytes} bytes is no whole number of pages of {shape.page_bytes}: "
             "change --mib-per-layer, --page-tokens or --token-bytes"
         )
@@ -79,13 +81,13 @@ def check_shape(shape: Shape) -> None:
 
 def _check_pieces(shape: Shape) -> None:
     if shape.layer_bytes % WORD_BYTES:
-        raise WrongUsage(f"a layer must have a multiple of {WORD_BYTES} bytes, not {shape.layer_bytes}")
+        raise WrongUsageError(f"a layer must have a multiple of {WORD_BYTES} bytes, not {shape.layer_bytes}")
     if shape.piece_bytes is not None and (shape.piece_bytes < 1 or shape.piece_bytes % WORD_BYTES):
-        raise WrongUsage(f"a piece must have a multiple of {WORD_BYTES} bytes, not {shape.piece_bytes}")
+        raise WrongUsageError(f"a piece must have a multiple of {WORD_BYTES} bytes, not {shape.piece_bytes}")
 
 
 def page_order(shape: Shape) -> NDArray[np.int64]:
-    """Return where in the pool the load's pages lie, in the order in which the device holds them; same for each layer."""
+    """Return which page of the pool becomes page 0, 1, 2.. on the device; the same for every layer."""
     return np.random.default_rng(shape.seed).permutation(shape.pages).astype(np.int64)
 
 
@@ -138,15 +140,17 @@ def arranged(pool: NDArray[np.uint8], shape: Shape, layer: int) -> NDArray[np.ui
     It does not go through the piece list, so that a wrong list cannot confirm itself.
     """
     pages, tokens, token = shape.pages, shape.page_tokens, shape.token_bytes
+    paged: NDArray[np.uint8]
     if shape.layout == "contiguous":
-        return pool.reshape(shape.layers, -1)[layer]
+        return pool[layer * shape.layer_bytes : (layer + 1) * shape.layer_bytes]
     if shape.layout == "layer-first":
         paged = pool.reshape(shape.layers, pages, -1)[layer]
     elif shape.layout == "page-first":
         paged = pool.reshape(pages, tokens, shape.layers, token)[:, :, layer]
     else:
         paged = pool.reshape(pages, shape.layers, -1)[:, layer]
-    return paged[page_order(shape)].reshape(-1)
+    paged = paged[page_order(shape)]
+    return paged.reshape(-1)
 
 
 def ideal_ns(load_ns: Sequence[float], compute_ns: Sequence[float]) -> float:
@@ -213,17 +217,24 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 def plan_text(plan: Plan) -> str:
     """Return the plan as lines for people."""
     shape = plan.shape
-    size = f"{plan.largest_piece_bytes / 1024:,.0f} KiB"
+    size = _size_text(plan.largest_piece_bytes)
     if plan.smallest_piece_bytes != plan.largest_piece_bytes:
-        size = f"{plan.smallest_piece_bytes / 1024:,.1f} to {size}"
+        size = f"{_size_text(plan.smallest_piece_bytes)} to {size}"
     paging = "" if shape.layout == "contiguous" else f", {shape.pages:,} shuffled pages of {shape.page_tokens} tokens"
     return "\n".join(
         [
-            f"{shape.layers} layers of {shape.layer_bytes / 2**20:,.1f} MiB, layout {shape.layout}{paging}",
-            f"{plan.pieces_per_layer:,} pieces per layer, {plan.pieces_per_layer * shape.layers:,} per forward, "
-            f"{size} each",
+            f"{shape.layers} layers of {_size_text(shape.layer_bytes)}, layout {shape.layout}{paging}",
+            f"pieces: {plan.pieces_per_layer:,} per layer, {plan.pieces_per_layer * shape.layers:,} per forward, "
+            f"of {size} each",
             f"at {plan.link_bytes_per_s / _GIGA:.1f} GB/s: load {plan.load_ns / 1e6:.3f} ms and compute "
             f"{plan.compute_ns / 1e6:.3f} ms per layer",
             f"ideal makespan {plan.ideal_ns / 1e6:.3f} ms, without overlap {plan.serial_ns / 1e6:.3f} ms",
         ]
     )
+
+
+def _size_text(n_bytes: int) -> str:
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if n_bytes >= unit:
+            return f"{n_bytes / unit:.4g} {name}"
+    return f"{n_bytes} B"
