@@ -124,7 +124,8 @@ def coverage(a: Intervals, low: ArrayLike, high: ArrayLike) -> Ints:
         query  ·█████··   → 3
     """
     lows, highs = np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)
-    return np.maximum(_covered_before(a, highs) - _covered_before(a, lows), 0)
+    covered: Ints = np.maximum(_covered_before(a, highs) - _covered_before(a, lows), 0)
+    return covered
 
 
 def _covered_before(a: Intervals, at: Ints) -> Ints:
@@ -166,7 +167,8 @@ def innermost(start: ArrayLike, end: ArrayLike, at: ArrayLike) -> Ints:
         return np.full(instants.shape, -1, dtype=np.int64)
     begin, label = _segments(starts, ends)
     index = np.searchsorted(begin, instants, side="right")
-    return np.concatenate((np.array([-1], dtype=np.int64), label))[index]
+    found: Ints = np.concatenate((np.array([-1], dtype=np.int64), label))[index]
+    return found
 
 
 def _segments(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:

@@ -7,7 +7,7 @@ timeline. An index of -1 means "none"; the container it points into is named bes
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,6 +51,20 @@ class Memory(IntEnum):
     PAGEABLE = 1
     MANAGED = 2
     DEVICE = 3
+
+
+class Content(str, Enum):
+    """A kind of data that an export can hold."""
+
+    KERNELS = "kernels"
+    COPIES = "copies"
+    API_CALLS = "api_calls"
+    NVTX = "nvtx"
+    SYNCHRONISATIONS = "synchronisations"
+    EVENT_RECORDS = "event_records"
+    CALL_STACKS = "call_stacks"
+    GPU_METRICS = "gpu_metrics"
+    NIC_METRICS = "nic_metrics"
 
 
 class CallKind(IntEnum):
@@ -204,10 +218,8 @@ class Capture:
     devices: Mapping[int, str | None]
     """GPU name by device id, None where the file names none"""
     processes: tuple[int, ...]
-    captured: tuple[str, ...]
-    """kinds of data that the file holds, in the words of ``traceview.nsys.contents``"""
-    missing: tuple[str, ...]
-    """kinds of data that it lacks"""
+    captured: tuple[Content, ...]
+    missing: tuple[Content, ...]
     graph_mode: str | None
     """``graph`` or ``node`` where the capture says how CUDA graphs were traced"""
     diagnostics: tuple[str, ...]

@@ -37,10 +37,7 @@ def read(
     Raises ``InputError`` for what cannot be read and ``SelectionError`` where the selection matches nothing.
     """
     source = Path(path)
-    if source.suffix in REPORT_SUFFIXES:
-        trace = _read_report(source, nsys)
-    else:
-        trace = _read_export(source)
+    trace = _read_report(source, nsys) if source.suffix in REPORT_SUFFIXES else _read_export(source)
     if process is not None:
         trace = select_process(trace, process)
     if device is not None:

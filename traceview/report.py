@@ -1,8 +1,9 @@
 """The report as frozen plain data: what the analyses fill and every renderer reads.
 
-Field names are the keys of the JSON report (``traceview.report/1``). Times are int ns, sizes int bytes, rates float GB/s
-(bytes per ns), ratios float. ``None`` in an optional field means that the trace cannot answer; the JSON leaves the key
-out and ``abstained`` says why. Fields whose ``None`` is itself an answer are named in ``NULLABLE`` of their class.
+Field names are the keys of the JSON report (``traceview.report/1``). Times are int ns, sizes int bytes, rates float
+GB/s (bytes per ns), ratios float. ``None`` in an optional field means that the trace cannot answer; the JSON leaves
+the key out and ``abstained`` says why. Fields whose ``None`` is itself an answer are named in ``NULLABLE`` of their
+class.
 """
 
 from __future__ import annotations
@@ -118,6 +119,7 @@ class Overlap:
     """Two streams or two classes of operations on one device; ``scope`` is ``trace`` or a forward's index."""
 
     scope: str | int
+    process: int
     device: int
     a: str
     b: str
@@ -132,6 +134,7 @@ class ExposedCopy:
     """Copy time of a class that no compute covers; ``copy_class`` is the JSON key ``class``."""
 
     scope: str | int
+    process: int
     device: int
     copy_class: str
     exposed_ns: int
@@ -209,8 +212,8 @@ class Sync:
     range_name: str | None
     where: tuple[str, ...] | None
     """frames, innermost first"""
-    device_to_host: int = 0
-    """how many of the calls copied from the device to the host"""
+    direction: str | None = None
+    """which way the call copied; None where it copied nothing"""
 
 
 @dataclass(frozen=True)

@@ -80,13 +80,11 @@ def select_window(trace: Trace, window_ms: tuple[float, float]) -> Trace:
     )
 
 
-def _keep(  # noqa: PLR0913 - one mask for each table of a trace
-    trace: Trace, *, operations: Flags, calls: Flags, ranges: Flags, migrations: Flags, streams: Flags
-) -> Trace:
+def _keep(trace: Trace, *, operations: Flags, calls: Flags, ranges: Flags, migrations: Flags, streams: Flags) -> Trace:
     """Return the trace with the marked rows; what points to a dropped call points to none."""
     moved = np.where(calls, np.cumsum(calls) - 1, -1)
 
-    def follow(index: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def follow(index: np.ndarray) -> np.ndarray:
         return np.where(index >= 0, moved[np.maximum(index, 0)], -1) if len(moved) else index
 
     def records(table: Records) -> Records:

@@ -66,7 +66,7 @@ def make_calls(database: Database, api: ApiRows, thread: Ints, names: NameTable)
     raw = distinct(table["name"])
     texts = {number: schema.documented_name(text) for number, text in database.strings(raw[raw >= 0]).items()}
     name = names.add_all(table["name"], texts)
-    kinds = np.array([schema.call_kind(text) for text in names.texts] or [0], dtype=np.int64)
+    kinds = np.array([int(schema.call_kind(text)) for text in names.texts] or [0], dtype=np.int64)
     return Calls(
         start=table["start"],
         end=np.maximum(table["end"], table["start"]),

@@ -72,7 +72,10 @@ def _facts(database: Database) -> Mapping[str, Any] | None:
         return None
     domains = {domain for _, domain, name in domain_rows(database) if name == DOMAIN}
     # the mark's text is long, so it may be stored either way: compare the prefix after both are joined
-    query = f"SELECT n.domainId, {text} AS words FROM NVTX_EVENTS AS n {string_join(database)} WHERE n.eventType = ? AND words LIKE ?"  # noqa: S608
+    query = (
+        f"SELECT n.domainId, {text} AS words FROM NVTX_EVENTS AS n {string_join(database)} "  # noqa: S608
+        "WHERE n.eventType = ? AND words LIKE ?"
+    )
     for domain, words in database.rows(query, (schema.NVTX_MARK, f"{FACTS_PREFIX}{{%")):
         if domain not in domains:
             continue

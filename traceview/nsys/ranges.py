@@ -52,14 +52,17 @@ def read_ranges(database: Database) -> RangeRows:
     rows = database.rows(query)
     with readable(database.path, schema.NVTX_TABLE):
         numbers = np.array([row[:5] for row in rows], dtype=np.int64).reshape(len(rows), 5).T.copy()
-    return RangeRows(*numbers, texts=[str(row[5]) for row in rows])
+    start, end, tid, domain, payload = numbers
+    return RangeRows(start, end, tid, domain, payload, [str(row[5]) for row in rows])
+
+
+def _process_of(tid: int | None) -> int:
+    return int(process_of(np.array(tid or 0, dtype=np.int64)))
 
 
 def make_ranges(database: Database, rows: RangeRows, thread: Ints, names: NameTable) -> Ranges:
     """Return ranges in start order, the longer first; ``thread`` is the dense thread index of each row."""
-    domains = {
-        (int(process_of(np.int64(tid or 0))), number): names.add(name) for tid, number, name in domain_rows(database)
-    }
+    domains = {(_process_of(tid), number): names.add(name) for tid, number, name in domain_rows(database)}
     process = process_of(rows.tid).tolist()
     domain = [domains.get(key, -1) for key in zip(process, rows.domain.tolist(), strict=True)]
     ranges = Ranges(

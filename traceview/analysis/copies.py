@@ -1,0 +1,133 @@
+"""Copies by direction, stream and memory kind: sizes, rates, gaps, and the cost of a piece."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceview import intervals
+from traceview.analysis.overlap import stream_labels
+from traceview.model import Direction, Kind, Memory
+from traceview.report import CopyFit, CopyGroup, Migration
+
+if TYPE_CHECKING:
+    from traceview.model import Ints, Trace
+
+FIT_MIN_SIZES = 3
+"""A line through fewer distinct sizes says nothing about itself."""
+
+FIT_MIN_SPREAD = 4.0
+"""Largest over smallest size below which fixed cost and rate cannot be told apart."""
+
+_FIT_MAX_SIZES = 400
+_CAUSES = ("unknown", "prefetch", "page_fault", "speculative", "eviction", "access_counters")
+
+
+def measure_copies(trace: Trace) -> tuple[CopyGroup, ...]:
+    """Return one group per (stream, direction, memory kind), the largest first; a batch counts as its pieces."""
+    operations = trace.operations
+    rows = np.flatnonzero(operations.kind == Kind.COPY)
+    if not len(rows):
+        return ()
+    keys = np.stack((operations.stream[rows], operations.direction[rows], operations.memory[rows]))
+    order = np.lexsort((rows, *keys))
+    rows, keys = rows[order], keys[:, order]
+    cuts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
+    labels = stream_labels(trace)
+    groups = [_group(trace, part, labels) for part in np.split(rows, cuts)]
+    return tuple(sorted(groups, key=lambda group: (-group.n_bytes, group.stream, group.direction, group.memory)))
+
+
+def measure_migrations(trace: Trace) -> tuple[Migration, ...]:
+    """Return unified-memory migrations by device, direction and cause."""
+    table = trace.migrations
+    keys = sorted(set(zip(table.device.tolist(), table.direction.tolist(), table.cause.tolist(), strict=True)))
+    found = []
+    for device, direction, cause in keys:
+        own = (table.device == device) & (table.direction == direction) & (table.cause == cause)
+        name = _CAUSES[cause] if 0 <= cause < len(_CAUSES) else str(cause)
+        busy = intervals.union(table.start[own], table.end[own]).length
+        total = int(table.n_bytes[own].sum())
+        found.append(Migration(device, direction_name(direction), name, int(own.sum()), total, busy))
+    return tuple(found)
+
+
+def direction_name(direction: int) -> str:
+    """Return the word for a :class:`~traceview.model.Direction`."""
+    return Direction(direction).name.lower()
+
+
+def fit_line(n_bytes: Ints, duration_ns: Ints) -> CopyFit:
+    """Fit ``duration = a + bytes / b`` to copies of one class.
+
+    The median duration of each size stands for it, and the slope is the median of all slopes between sizes
+    (Theil-Sen), so that outliers do not count. Not identifiable where sizes vary too little or the line is no cost.
+    """
+    sizes = np.unique(n_bytes[n_bytes > 0])
+    if len(sizes) < FIT_MIN_SIZES or sizes[-1] < FIT_MIN_SPREAD * sizes[0]:
+        return CopyFit(identifiable=False, reason="sizes vary too little")
+    order = np.lexsort((duration_ns, n_bytes))
+    begin = np.searchsorted(n_bytes[order], sizes, side="left")
+    last = np.searchsorted(n_bytes[order], sizes, side="right") - 1
+    typical = (duration_ns[order[(begin + last) // 2]] + duration_ns[order[(begin + last + 1) // 2]]) / 2
+    if len(sizes) > _FIT_MAX_SIZES:
+        kept = np.linspace(0, len(sizes) - 1, _FIT_MAX_SIZES).astype(np.int64)
+        sizes, typical = sizes[kept], typical[kept]
+    first, second = np.triu_indices(len(sizes), 1)
+    slope = float(np.median((typical[second] - typical[first]) / (sizes[second] - sizes[first])))
+    cost = float(np.median(typical - slope * sizes))
+    if slope <= 0 or cost < 0:
+        return CopyFit(identifiable=False, reason="durations do not grow with size")
+    return CopyFit(identifiable=True, piece_cost_ns=cost, rate=1.0 / slope)
+
+
+def _group(trace: Trace, rows: Ints, labels: list[str]) -> CopyGroup:
+    operations = trace.operations
+    start, end = operations.start[rows], operations.end[rows]
+    pieces = np.maximum(operations.pieces[rows], 1)
+    sizes = operations.n_bytes[rows] // pieces
+    busy = intervals.union(start, end).length
+    span = int(end.max() - start.min())
+    total = int(operations.n_bytes[rows].sum())
+    launches = np.unique(operations.launch[rows][operations.launch[rows] >= 0])
+    host = trace.calls.end[launches] - trace.calls.start[launches]
+    gaps = start[1:] - np.maximum.accumulate(end)[:-1]
+    median, p95 = _quantiles(sizes, pieces, (0.5, 0.95))
+    stream = int(operations.stream[rows[0]])
+    return CopyGroup(
+        device=trace.streams[stream].device,
+        direction=direction_name(int(operations.direction[rows[0]])),
+        memory=Memory(int(operations.memory[rows[0]])).name.lower(),
+        stream=labels[stream],
+        pieces=int(pieces.sum()),
+        n_bytes=total,
+        busy_ns=busy,
+        span_ns=span,
+        rate_busy=total / busy if busy else None,
+        rate_span=total / span if span else None,
+        min_bytes=int(sizes.min()),
+        median_bytes=median,
+        p95_bytes=p95,
+        max_bytes=int(sizes.max()),
+        gap_median_ns=round(float(np.median(np.maximum(gaps, 0)))) if len(gaps) else None,
+        host_median_ns=round(float(np.median(host))) if len(host) else None,
+        histogram=_histogram(sizes, pieces),
+        fit=fit_line(operations.n_bytes[rows], end - start),
+    )
+
+
+def _quantiles(sizes: Ints, pieces: Ints, shares: tuple[float, ...]) -> list[int]:
+    """Return, for each share, the smallest size such that at least that share of the pieces is no larger."""
+    order = np.argsort(sizes, kind="stable")
+    reached = np.cumsum(pieces[order])
+    return [int(sizes[order[np.searchsorted(reached, share * reached[-1])]]) for share in shares]
+
+
+def _histogram(sizes: Ints, pieces: Ints) -> dict[str, int]:
+    """Return pieces by the power of two at or below their size."""
+    bounds = np.int64(1) << np.arange(63, dtype=np.int64)
+    total = np.zeros(64, dtype=np.int64)
+    np.add.at(total, np.searchsorted(bounds, sizes, side="right"), pieces)
+    lower = [0, *bounds.tolist()]
+    return {str(lower[power]): int(total[power]) for power in np.flatnonzero(total)}

@@ -1,0 +1,88 @@
+"""What a trace can answer, measure by measure, and what a new capture would have to record for the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceview.model import Content
+from traceview.report import Abstention
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from traceview.analysis.forwards import Forward
+    from traceview.model import Trace
+
+_CUDA = "nsys profile --trace=cuda,nvtx"
+_STACKS = "nsys profile --sample=process-tree --cudabacktrace=all:0 --python-backtrace=cuda"
+NAMING_FIX = "name the work with NVTX ranges: 'forward 0', 'load layer 0', 'compute layer 0' (see instrument.ranges)"
+
+FIXES = {
+    Content.KERNELS: _CUDA,
+    Content.COPIES: _CUDA,
+    Content.API_CALLS: _CUDA,
+    Content.NVTX: f"{_CUDA}, and {NAMING_FIX}",
+    Content.SYNCHRONISATIONS: _CUDA,
+    Content.EVENT_RECORDS: f"{_CUDA} with nsys 2022.1 or newer",
+    Content.CALL_STACKS: _STACKS,
+    Content.GPU_METRICS: "nsys profile --gpu-metrics-devices=all",
+    Content.NIC_METRICS: "nsys profile --nic-metrics=true",
+}
+
+NEEDS = {
+    "overlap of streams and classes": (Content.KERNELS, Content.COPIES),
+    "copies and segmentation": (Content.COPIES,),
+    "blocking calls": (Content.API_CALLS,),
+    "forwards and layers by name": (Content.NVTX, Content.API_CALLS, Content.KERNELS),
+    "host time in the accounting": (Content.API_CALLS,),
+    "loads submitted by another thread": (Content.EVENT_RECORDS, Content.SYNCHRONISATIONS),
+    "scalar read-backs": (Content.API_CALLS, Content.COPIES),
+    "where blocking calls come from": (Content.CALL_STACKS,),
+    "inbound PCIe traffic beside the copies": (Content.GPU_METRICS,),
+    "RDMA receive and send": (Content.NIC_METRICS,),
+}
+"""Each measure and the data that it needs."""
+
+
+def abstentions(trace: Trace, forwards: Sequence[Forward]) -> tuple[Abstention, ...]:
+    """Return what cannot be judged: measures whose data is missing, then what weakens those that can be had."""
+    return (*_lacking(trace), *_weaknesses(trace, forwards))
+
+
+def answered(trace: Trace) -> tuple[str, ...]:
+    """Return the measures for which the trace holds all the data."""
+    lacking = {abstention.measure for abstention in _lacking(trace)}
+    return tuple(measure for measure in NEEDS if measure not in lacking)
+
+
+def _lacking(trace: Trace) -> Iterator[Abstention]:
+    for measure, needs in NEEDS.items():
+        lacking = [content for content in needs if content in trace.capture.missing]
+        if lacking:
+            words = " and no ".join(content.value.replace("_", " ") for content in lacking)
+            fix = "; ".join(dict.fromkeys(FIXES[content] for content in lacking))
+            yield Abstention(measure, f"the capture holds no {words}", fix)
+
+
+def _weaknesses(trace: Trace, forwards: Sequence[Forward]) -> Iterator[Abstention]:
+    if not forwards and Content.NVTX in trace.capture.captured:
+        reason = (
+            "no range is named as a forward that launches compute" if len(trace.ranges) else "it holds no NVTX range"
+        )
+        yield Abstention("forwards, accounting, layers", reason, NAMING_FIX)
+    if forwards and all(forward.layers_from is None for forward in forwards):
+        measures = "layers, first layer, exposed load, ideal, efficiency"
+        yield Abstention(measures, "no range is named as a layer's load or compute", NAMING_FIX)
+    if trace.capture.facts is None:
+        reason = "the capture holds no facts mark"
+        yield Abstention(
+            "link ceiling, pages by NUMA node", reason, "call instrument.facts.emit_facts() in the program"
+        )
+    orphans = int(np.count_nonzero(trace.operations.launch < 0))
+    if orphans:
+        reason = f"{orphans:,} of {len(trace.operations):,} operations have no launch in the trace"
+        yield Abstention("ranges of operations without a launch", reason, f"trace from the start: {_CUDA}")
+    for text in trace.capture.diagnostics:
+        yield Abstention("a complete capture", f"the profiler says: {text}", "let the process end by itself")

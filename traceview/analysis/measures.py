@@ -1,0 +1,164 @@
+"""Measures of one forward: makespan, first layer, exposed load, ideal, efficiency, layers; and their medians."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceview import intervals, report
+from traceview.analysis.roles import Role
+from traceview.model import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceview.analysis.accounting import Accounting
+    from traceview.analysis.forwards import Forward
+    from traceview.intervals import Intervals
+    from traceview.model import Ints, Trace
+
+
+def measure(trace: Trace, forward: Forward, accounting: Accounting, baseline: KernelBaseline) -> report.Forward:
+    """Return all measures of one forward; those that need layers are None where it has none."""
+    operations = trace.operations
+    load, compute = (_busy(trace, forward.rows(role)) for role in (Role.LOAD, Role.COMPUTE))
+    overlap = intervals.intersect(load, compute).length
+    layers = _layers(trace, forward, accounting)
+    first = next(iter(accounting.first_of_layer), None)
+    exposed = [accounting.exposed_ns[layer] for layer in accounting.first_of_layer]
+    loads = [layer.load_busy_ns for layer in layers]
+    computes = [layer.compute_busy_ns for layer in layers]
+    ideal = ideal_makespan(loads, computes)
+    rows = forward.rows(Role.LOAD)
+    has_layers = bool(layers) and first is not None
+    measures = report.Measures(
+        makespan_ns=accounting.makespan_ns,
+        lead_in_ns=max(accounting.t0_ns - forward.start, 0),
+        first_layer_exposed_ns=int(operations.start[accounting.first_of_layer[first]]) - accounting.t0_ns
+        if first is not None
+        else None,
+        exposed_load_ns=sum(exposed) if has_layers else None,
+        exposed_load_later_ns=sum(exposed[1:]) if has_layers else None,
+        ideal_ns=ideal if has_layers else None,
+        serial_ns=sum(loads) + sum(computes) if has_layers else None,
+        pipeline_efficiency=ideal / accounting.makespan_ns if has_layers and accounting.makespan_ns else None,
+        hidden=overlap / load.length if load.length else None,
+        load_busy_ns=load.length,
+        compute_busy_ns=compute.length,
+        compute_inflation_ns=baseline.inflation(forward),
+        overlap_ns=overlap,
+        load_pieces=int(operations.pieces[rows].sum()),
+        load_bytes=int(operations.n_bytes[rows].sum()),
+        accounting=accounting.categories,
+    )
+    return report.Forward(
+        name=forward.name,
+        index=forward.index,
+        process=forward.process,
+        device=forward.device,
+        warmup=forward.warmup,
+        t0_ns=accounting.t0_ns,
+        t1_ns=accounting.t1_ns,
+        layers_from=forward.layers_from,
+        measures=measures,
+        layers=layers,
+    )
+
+
+def ideal_makespan(loads: Sequence[int], computes: Sequence[int]) -> int:
+    """Return the makespan of a two-stage flow shop in fixed order: each layer loads, then computes, nothing waits else.
+
+    ``max over k of (sum of loads up to k + sum of computes from k)``; 0 without layers.
+    """
+    loaded = np.cumsum(np.array(loads, dtype=np.int64))
+    remaining = np.cumsum(np.array(computes, dtype=np.int64)[::-1])[::-1]
+    return int((loaded + remaining).max(initial=0))
+
+
+def summarise(forwards: Sequence[report.Forward]) -> report.Summary | None:
+    """Return medians over the forwards that are not warm-up, or None without any; ns and bytes rounded to int."""
+    measured = [forward.measures for forward in forwards if not forward.warmup]
+    if not measured:
+        return None
+    values: dict[str, object] = {}
+    for field in fields(report.Measures):
+        if field.name == "accounting":
+            continue
+        known = [value for one in measured if (value := getattr(one, field.name)) is not None]
+        exact = field.name in {"pipeline_efficiency", "hidden"}
+        values[field.name] = None if not known else median(known) if exact else round(median(known))
+    accounting = {name: round(median(one.accounting[name] for one in measured)) for name in report.CATEGORIES}
+    return report.Summary(len(measured), report.Measures(**values, accounting=accounting))  # type: ignore[arg-type]
+
+
+class KernelBaseline:
+    """How long each kernel takes while nothing loads, over all forwards: what compute inflation is measured against."""
+
+    def __init__(self, trace: Trace, forwards: Sequence[Forward]) -> None:
+        self._trace = trace
+        self._loads: dict[tuple[int, int], Intervals] = {}
+        for key in {(forward.process, forward.device) for forward in forwards}:
+            rows = [one.rows(Role.LOAD) for one in forwards if (one.process, one.device) == key]
+            self._loads[key] = _busy(trace, np.concatenate(rows))
+        quiet: dict[tuple[int, int], list[int]] = {}
+        for forward in forwards:
+            kernels, loaded = self._kernels(forward)
+            for row in kernels[loaded == 0].tolist():
+                quiet.setdefault(self._identity(row), []).append(self._duration(row))
+        self._quiet = {identity: median(durations) for identity, durations in quiet.items()}
+
+    def inflation(self, forward: Forward) -> int | None:
+        """Return the ns that load operations added to a forward's kernels; None where no kernel is seen both ways.
+
+        A kernel ran under load when load operations cover more than half of it.
+        """
+        rows, loaded = self._kernels(forward)
+        under: dict[tuple[int, int], list[int]] = {}
+        for row in rows[2 * loaded > self._trace.operations.end[rows] - self._trace.operations.start[rows]].tolist():
+            under.setdefault(self._identity(row), []).append(self._duration(row))
+        known = [identity for identity in under if identity in self._quiet]
+        if not known:
+            return None
+        return round(sum((median(under[one]) - self._quiet[one]) * len(under[one]) for one in known))
+
+    def _kernels(self, forward: Forward) -> tuple[Ints, Ints]:
+        operations = self._trace.operations
+        rows = forward.rows(Role.COMPUTE)
+        rows = rows[operations.kind[rows] == Kind.KERNEL]
+        loads = self._loads[forward.process, forward.device]
+        return rows, intervals.coverage(loads, operations.start[rows], operations.end[rows])
+
+    def _identity(self, row: int) -> tuple[int, int]:
+        return int(self._trace.operations.name[row]), int(self._trace.operations.shape[row])
+
+    def _duration(self, row: int) -> int:
+        return int(self._trace.operations.end[row] - self._trace.operations.start[row])
+
+
+def _layers(trace: Trace, forward: Forward, accounting: Accounting) -> tuple[report.Layer, ...]:
+    """Return the layers in the order in which they compute; those that only load come last, by number."""
+    present = np.unique(forward.layer[forward.layer >= 0]).tolist()
+    order = [*accounting.first_of_layer, *(layer for layer in present if layer not in accounting.first_of_layer)]
+    found = []
+    for layer in order:
+        own = forward.layer == layer
+        loads = forward.operations[own & (forward.role == Role.LOAD)]
+        computes = forward.operations[own & (forward.role == Role.COMPUTE)]
+        found.append(
+            report.Layer(
+                layer=layer,
+                load_busy_ns=_busy(trace, loads).length,
+                compute_busy_ns=_busy(trace, computes).length,
+                load_pieces=int(trace.operations.pieces[loads].sum()),
+                load_bytes=int(trace.operations.n_bytes[loads].sum()),
+                stall_ns=accounting.stall_ns.get(layer, 0),
+            )
+        )
+    return tuple(found)
+
+
+def _busy(trace: Trace, rows: Ints) -> Intervals:
+    return intervals.union(trace.operations.start[rows], trace.operations.end[rows])

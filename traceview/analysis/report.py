@@ -1,0 +1,71 @@
+"""Puts the answers of all analyses into one report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from traceview import report
+from traceview.analysis.accounting import account
+from traceview.analysis.busy import Busy
+from traceview.analysis.copies import measure_copies, measure_migrations
+from traceview.analysis.doctor import abstentions
+from traceview.analysis.forwards import ForwardOptions, find_forwards
+from traceview.analysis.measures import KernelBaseline, measure, summarise
+from traceview.analysis.overlap import measure_overlap
+from traceview.analysis.syncs import find_blocking_calls, list_syncs
+
+if TYPE_CHECKING:
+    from traceview.model import Trace
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What a report takes beside the trace."""
+
+    forwards: ForwardOptions = field(default_factory=ForwardOptions)
+    allow_sync: str | None = None
+    """expression for ranges in which blocking calls are meant"""
+
+
+def build_report(trace: Trace, options: ReportOptions | None = None) -> report.Report:
+    """Return everything that can be said about a trace, and what cannot be judged with the reason and the remedy."""
+    options = options or ReportOptions()
+    busy = Busy(trace)
+    found = find_forwards(trace, options.forwards)
+    accountings = [account(trace, forward, busy) for forward in found]
+    baseline = KernelBaseline(trace, found)
+    forwards = tuple(
+        measure(trace, forward, accounting, baseline) for forward, accounting in zip(found, accountings, strict=True)
+    )
+    overlap, exposed = measure_overlap(trace, forwards)
+    blocking = find_blocking_calls(trace, found, accountings, options.allow_sync, busy)
+    return report.Report(
+        trace=describe(trace),
+        forwards=forwards,
+        summary=summarise(forwards),
+        overlap=overlap,
+        exposed_copy=exposed,
+        copies=measure_copies(trace),
+        migrations=measure_migrations(trace),
+        syncs=list_syncs(trace, blocking),
+        abstained=abstentions(trace, found),
+    )
+
+
+def describe(trace: Trace) -> report.TraceInfo:
+    """Return what the file says about itself."""
+    capture = trace.capture
+    return report.TraceInfo(
+        path=str(capture.path),
+        product_version=capture.product_version,
+        schema_version=capture.schema_version,
+        start_ns=trace.start_ns,
+        duration_ns=trace.end_ns - trace.start_ns,
+        devices=tuple({"id": device, "name": name} for device, name in capture.devices.items()),
+        processes=capture.processes,
+        captured=tuple(content.value for content in capture.captured),
+        missing=tuple(content.value for content in capture.missing),
+        facts=capture.facts,
+        diagnostics=capture.diagnostics,
+    )

@@ -1,0 +1,261 @@
+"""Calls that block the host: what they are, what they cost the GPU, and whether anybody meant them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceview import intervals
+from traceview.analysis.busy import Busy
+from traceview.analysis.copies import direction_name
+from traceview.analysis.forwards import innermost_range
+from traceview.analysis.naming import compile_pattern
+from traceview.analysis.roles import Role
+from traceview.intervals import Intervals
+from traceview.model import CallKind, Direction
+from traceview.report import CATEGORIES, Sync
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceview.analysis.accounting import Accounting
+    from traceview.analysis.forwards import Forward
+    from traceview.model import Flags, Ints, Trace
+
+READBACK_BYTES = 64
+"""A device-to-host copy up to this size that is waited for at once is a scalar read back."""
+
+_COSTLY = tuple(CATEGORIES.index(name) for name in ("sync", "implicit_sync", "host", "launch"))
+_NEVER = np.iinfo(np.int64).max // 2
+EXPLICIT, IMPLICIT, READBACK = "explicit", "implicit", "scalar_readback"
+
+
+@dataclass(frozen=True)
+class BlockingCalls:
+    """Blocking calls in start order, arrays of one length; a read-back's copy and wait are one."""
+
+    call: Ints
+    """row of ``Trace.calls``: the call that waits"""
+    start: Ints
+    """when it began; of a read-back, when its copy was submitted"""
+    blocked: Ints
+    """ns inside the call; of a read-back, inside both"""
+    readback: Flags
+    direction: Ints
+    """:class:`~traceview.model.Direction` of what it copied, or ``OTHER``"""
+    forward: Ints
+    """index of the forward that it lies in, or -1"""
+    boundary: Flags
+    """whether it came after its forward's last compute launch"""
+    allowed: Flags
+    """whether an allow-listed range encloses it"""
+    cost: Ints
+    """ns of idle GPU that it caused, 0 outside any forward"""
+
+
+def find_blocking_calls(
+    trace: Trace,
+    forwards: Sequence[Forward],
+    accountings: Sequence[Accounting],
+    allow: str | None = None,
+    busy: Busy | None = None,
+) -> BlockingCalls:
+    """Return every blocking call; ``allow`` is an expression for ranges in which they are meant.
+
+    Calls are found by their names and by the memory that they copy, never by the synchronisation table, which lacks
+    many of them.
+    """
+    busy = busy or Busy(trace)
+    call, copy = _merge_readbacks(trace, busy)
+    duration = trace.calls.end - trace.calls.start
+    start = trace.calls.start[np.where(copy >= 0, copy, call)]
+    order = np.argsort(start, kind="stable")
+    call, copy, start = call[order], copy[order], start[order]
+    blocked = duration[call] + np.where(copy >= 0, duration[copy], 0)
+    forward, boundary = _place(trace, forwards, call, start)
+    return BlockingCalls(
+        call=call,
+        start=start,
+        blocked=blocked,
+        readback=copy >= 0,
+        direction=_directions(trace, np.where(copy >= 0, copy, call)),
+        forward=forward,
+        boundary=boundary,
+        allowed=_allowed(trace, call, allow),
+        cost=_costs(trace, forwards, accountings, (call, start, forward)),
+    )
+
+
+def list_syncs(trace: Trace, found: BlockingCalls) -> tuple[Sync, ...]:
+    """Return blocking calls grouped by everything but their times, the costliest first."""
+    ranges = innermost_range(trace, np.arange(len(trace.ranges)), found.call)
+    range_name = np.concatenate((trace.ranges.name, [-1]))[ranges]
+    columns = (
+        trace.calls.name[found.call],
+        trace.calls.kind[found.call],
+        found.readback,
+        found.direction,
+        found.forward,
+        found.boundary,
+        found.allowed,
+        range_name,
+    )
+    totals: dict[tuple[int, ...], list[int]] = {}
+    for row, key in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        total = totals.setdefault(key, [0, 0, 0])
+        total[0] += 1
+        total[1] += int(found.blocked[row])
+        total[2] += int(found.cost[row])
+    listed = [_sync(trace, key, total) for key, total in totals.items()]
+    return tuple(sorted(listed, key=lambda sync: (-(sync.cost_ns or 0), -sync.blocked_ns, sync.api, -sync.count)))
+
+
+def _sync(trace: Trace, key: tuple[int, ...], total: list[int]) -> Sync:
+    name, kind, readback, direction, forward, boundary, allowed, range_name = key
+    inside = forward >= 0
+    return Sync(
+        api=trace.names[name] if name >= 0 else "unknown",
+        kind=READBACK if readback else EXPLICIT if kind == CallKind.SYNC else IMPLICIT,
+        forward=forward if inside else None,
+        count=total[0],
+        accidental=not boundary and not allowed if inside else None,
+        boundary=bool(boundary),
+        blocked_ns=total[1],
+        cost_ns=total[2] if inside else None,
+        range_name=trace.names[range_name] if range_name >= 0 else None,
+        where=None,
+        direction=direction_name(direction) if direction != Direction.OTHER else None,
+    )
+
+
+def _merge_readbacks(trace: Trace, busy: Busy) -> tuple[Ints, Ints]:
+    """Return the blocking calls, and for each the copy call that it reads a scalar back for, or -1.
+
+    A read-back is a small device-to-host copy whose thread next waits for the copy's stream; between the two it
+    neither submits nor waits for anything else.
+    """
+    operations, calls, kinds = trace.operations, trace.calls, busy.call_kinds
+    small = (operations.direction == Direction.D2H) & (operations.n_bytes <= READBACK_BYTES) & (operations.launch >= 0)
+    copy_stream = np.full(len(calls), -1, dtype=np.int64)
+    copy_stream[operations.launch[small]] = operations.stream[small]
+    sync_stream = np.full(len(calls), -1, dtype=np.int64)
+    known = trace.stream_syncs.call >= 0
+    sync_stream[trace.stream_syncs.call[known]] = trace.stream_syncs.stream[known]
+    of_stream = np.array([name.endswith("StreamSynchronize") for name in trace.names] + [False], dtype=bool)
+    copy = np.full(len(calls), -1, dtype=np.int64)
+    for thread in np.unique(calls.thread[operations.launch[small]]).tolist():
+        own = busy.calls_on(thread)
+        own = own[kinds[own] != CallKind.OTHER]
+        first, then = own[:-1], own[1:]
+        same = (sync_stream[then] == copy_stream[first]) | (sync_stream[then] < 0)
+        reads = (copy_stream[first] >= 0) & (calls.kind[first] == CallKind.ASYNC_COPY)
+        pairs = reads & of_stream[calls.name[then]] & same
+        copy[then[pairs]] = first[pairs]
+    blocking = (kinds == CallKind.SYNC) | (kinds == CallKind.BLOCKING)
+    blocking[copy[copy >= 0]] = False
+    rows = np.flatnonzero(blocking)
+    return rows, copy[rows]
+
+
+def _directions(trace: Trace, calls: Ints) -> Ints:
+    """Return which way each call copied, ``OTHER`` where it copied nothing."""
+    direction = np.full(len(trace.calls), int(Direction.OTHER), dtype=np.int64)
+    copies = (trace.operations.direction != Direction.OTHER) & (trace.operations.launch >= 0)
+    direction[trace.operations.launch[copies]] = trace.operations.direction[copies]
+    return direction[calls]
+
+
+def _place(trace: Trace, forwards: Sequence[Forward], call: Ints, start: Ints) -> tuple[Ints, Flags]:
+    """Return the forward that each blocking call lies in, or -1, and whether it came after the last compute launch."""
+    forward_of = np.full(len(call), -1, dtype=np.int64)
+    boundary = np.zeros(len(call), dtype=bool)
+    thread = trace.calls.thread[call]
+    for index in dict.fromkeys(forward.index for forward in forwards):
+        entries = [forward for forward in forwards if forward.index == index]
+        launches = np.concatenate([_launches(trace, forward.operations) for forward in entries])
+        computes = np.concatenate([_launches(trace, forward.rows(Role.COMPUTE)) for forward in entries])
+        if not len(computes):
+            continue
+        low, high = np.searchsorted(start, (entries[0].start, entries[0].end))
+        inside = low + np.flatnonzero(np.isin(thread[low:high], np.unique(trace.calls.thread[launches])))
+        forward_of[inside] = index
+        boundary[inside] = start[inside] >= trace.calls.start[computes].max()
+    return forward_of, boundary
+
+
+def _allowed(trace: Trace, call: Ints, allow: str | None) -> Flags:
+    """Return which calls lie in a range of their thread whose name matches ``allow``."""
+    allowed = np.zeros(len(call), dtype=bool)
+    if allow is None:
+        return allowed
+    pattern = compile_pattern("--allow-sync", allow)
+    names = np.array([bool(pattern.search(name)) for name in trace.names], dtype=bool)
+    ranges = np.flatnonzero(names[trace.ranges.name]) if len(trace.ranges) else np.empty(0, dtype=np.int64)
+    return innermost_range(trace, ranges, call) >= 0
+
+
+def _costs(
+    trace: Trace,
+    forwards: Sequence[Forward],
+    accountings: Sequence[Accounting],
+    placed: tuple[Ints, Ints, Ints],
+) -> Ints:
+    """Return how much idle GPU time each call caused: until the queue is full again or the next blocking call.
+
+    Only idle time before operations that the call's own thread launched after the call began counts: gaps between
+    operations that were queued already are not its doing, and costs of different calls never overlap.
+    """
+    call, start, forward_of = placed
+    thread = trace.calls.thread[call]
+    cost = np.zeros(len(call), dtype=np.int64)
+    by_forward = np.argsort(forward_of, kind="stable")
+    for forward, accounting in zip(forwards, accountings, strict=True):
+        low, high = np.searchsorted(forward_of[by_forward], (forward.index, forward.index + 1))
+        mine = by_forward[low:high]
+        for one in np.unique(thread[mine]).tolist():
+            rows = mine[thread[mine] == one]
+            until = np.minimum(np.append(start[rows][1:], _NEVER), _queue_full(trace, forward, one, start[rows]))
+            idle, launched = _idle_of(trace, accounting, one)
+            since = np.maximum(start[rows], _first_at_or_after(launched, idle.start, start[rows]))
+            cost[rows] += intervals.coverage(idle, since, until)
+    return cost
+
+
+def _idle_of(trace: Trace, accounting: Accounting, thread: int) -> tuple[Intervals, Ints]:
+    """Return the idle time that a thread's blocking calls can have caused, and when what ended it was launched."""
+    holes = accounting.holes
+    launch = trace.operations.launch[holes.before]
+    own = np.isin(holes.category, _COSTLY) & (launch >= 0)
+    own[own] = trace.calls.thread[launch[own]] == thread
+    return Intervals(holes.start[own], holes.end[own]), trace.calls.start[launch[own]]
+
+
+def _queue_full(trace: Trace, forward: Forward, thread: int, since: Ints) -> Ints:
+    """Return, for each moment, when the device next had work queued up behind what it ran.
+
+    That is the end of the operation before the first compute operation that was launched after the moment and whose
+    launch ended before its predecessor on the device did.
+    """
+    operations, calls = trace.operations, trace.calls
+    compute = forward.rows(Role.COMPUTE)
+    before = np.maximum.accumulate(operations.end[compute])[:-1]
+    rows = compute[1:]
+    launch = operations.launch[rows]
+    queued = launch >= 0
+    queued[queued] = (calls.thread[launch[queued]] == thread) & (calls.end[launch[queued]] < before[queued])
+    # operations are in start order: the first of those launched late enough has the smallest end before it
+    return _first_at_or_after(calls.start[launch[queued]], before[queued], since)
+
+
+def _first_at_or_after(launched: Ints, value: Ints, since: Ints) -> Ints:
+    """Return, for each moment, the smallest value among what was launched then or later; never where nothing was."""
+    order = np.argsort(launched, kind="stable")
+    smallest = np.append(np.minimum.accumulate(value[order][::-1])[::-1], _NEVER)
+    return smallest[np.searchsorted(launched[order], since, side="left")]
+
+
+def _launches(trace: Trace, rows: Ints) -> Ints:
+    launch = trace.operations.launch[rows]
+    return launch[launch >= 0]

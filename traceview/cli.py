@@ -1,0 +1,87 @@
+"""The command line: which commands there are, and the one place where errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import traceview
+from traceview.errors import TraceviewError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS = {
+    "report": "Tell what a trace's layer-by-layer loading costs and where the time goes.",
+    "doctor": "Tell what a trace holds and lacks, and which capture flags would add it.",
+}
+"""Commands and their one-line help; each lives in the module of its name and is imported when it is used."""
+
+
+class _Commands(click.Group):
+    """A group that imports a command only when somebody asks for it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, importing its module."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"traceview.commands.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(traceview.__version__, prog_name="traceview")
+def main() -> None:
+    """Tell from an Nsight Systems capture whether layer-by-layer loading hides behind compute.
+
+    \b
+    Example:
+      nsys profile --trace=cuda,nvtx -o run python serve.py
+      nsys export --type sqlite -o run.sqlite run.nsys-rep
+      traceview report run.sqlite
+    """
+
+
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 answered, 1 unreadable input, 2 wrong usage, 130 interrupted."""
+    sys.exit(_status(arguments))
+
+
+def _status(arguments: Sequence[str] | None) -> int:
+    try:
+        status: Any = main.main(args=arguments, prog_name="traceview", standalone_mode=False)
+        sys.stdout.flush()
+    except TraceviewError as error:
+        return _complain(error.message, error.hint, error.exit_code)
+    except click.UsageError as error:
+        context = error.ctx.command_path if error.ctx else "traceview"
+        return _complain(error.format_message(), f"see: {context} --help", 2)
+    except click.ClickException as error:
+        return _complain(error.format_message(), "", 1)
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        # the reader of the pipe has gone; keep the interpreter from writing to it once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status if isinstance(status, int) else 0
+
+
+def _complain(message: str, hint: str, status: int) -> int:
+    line = " ".join(f"{message}: {hint}".split() if hint else message.split())
+    click.echo(f"traceview: {''.join(one if one.isprintable() else '?' for one in line)}", err=True)
+    return status

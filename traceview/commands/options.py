@@ -1,0 +1,97 @@
+"""Options that several commands take, and the types of their values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from instrument import naming
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from traceview.analysis.report import ReportOptions
+    from traceview.model import Trace
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+
+class Slice(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """``a:b`` with either side left out; the numbers are of the type given."""
+
+    name = "a:b"
+
+    def __init__(self, number: type[int] | type[float]) -> None:
+        self.number = number
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return both sides, None for one that is left out."""
+        if not isinstance(value, str):
+            return value
+        low, colon, high = value.partition(":")
+        try:
+            sides = tuple(self.number(side) if side else None for side in (low, high))
+        except ValueError:
+            sides = ()
+        if not colon or not sides:
+            self.fail(f"{value!r} is not of the form a:b", param, ctx)
+        return sides
+
+
+_TRACE = click.argument("path", metavar="TRACE", type=click.Path(path_type=Path))
+_SELECTION = (
+    click.option("--process", type=int, metavar="PID", help="Only this process id."),
+    click.option("--device", type=int, metavar="N", help="Only this CUDA device id."),
+    click.option("--window", type=Slice(float), metavar="A:B", help="Only from A to B ms after the first event."),
+    click.option("--nsys", metavar="PROGRAM", help="The nsys that exports a .nsys-rep; else $NSYS, PATH, /opt/nvidia."),
+)
+_FORWARDS = (
+    click.option("--forward-range", metavar="RE", default=naming.FORWARD_PATTERN, help="Names of forward ranges."),
+    click.option("--load-range", metavar="RE", default=naming.LOAD_PATTERN, help="Names of load ranges; group layer."),
+    click.option("--compute-range", metavar="RE", default=naming.COMPUTE_PATTERN, help="Names of compute ranges."),
+    click.option("--domain", metavar="NAME", help="Only ranges of this NVTX domain name forwards and layers."),
+    click.option("--allow-sync", metavar="RE", help="Ranges in which blocking calls are meant."),
+    click.option("--warmup", type=click.IntRange(0), metavar="N", help="Forwards of each process that are warm-up."),
+    click.option("--forwards", type=Slice(int), metavar="A:B", help="Only forwards A to B - 1, counted from 0."),
+)
+
+
+def trace_options(command: Command) -> Command:
+    """Add the trace argument and the options that choose a part of it."""
+    for option in reversed((_TRACE, *_SELECTION)):
+        command = option(command)
+    return command
+
+
+def forward_options(command: Command) -> Command:
+    """Add the options that say how forwards are found and judged."""
+    for option in reversed(_FORWARDS):
+        command = option(command)
+    return command
+
+
+def read_trace(chosen: dict[str, Any]) -> Trace:
+    """Read the trace that the trace options name."""
+    from traceview.reading import read
+
+    low, high = chosen["window"] or (None, None)
+    window = None if chosen["window"] is None else (low or 0.0, float("inf") if high is None else high)
+    return read(
+        chosen["path"],
+        nsys=chosen["nsys"],
+        process=chosen["process"],
+        device=chosen["device"],
+        window_ms=window,
+    )
+
+
+def report_options(chosen: dict[str, Any]) -> ReportOptions:
+    """Return what the forward options ask for."""
+    from traceview.analysis.forwards import ForwardOptions
+    from traceview.analysis.naming import RangeNames
+    from traceview.analysis.report import ReportOptions
+
+    names = RangeNames(chosen["forward_range"], chosen["load_range"], chosen["compute_range"], chosen["domain"])
+    return ReportOptions(ForwardOptions(names, chosen["warmup"], chosen["forwards"]), chosen["allow_sync"])

@@ -1,0 +1,73 @@
+"""``traceview report``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from traceview.commands.options import forward_options, read_trace, report_options, trace_options
+from traceview.output import check_output, write_whole
+from traceview.render import RENDERERS
+
+MAX_WIDTH = 100
+
+
+@click.command("report")
+@trace_options
+@forward_options
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(list(RENDERERS)),
+    default="text",
+    show_default=True,
+    help="How the report is written.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to FILE, not to the screen."
+)
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+def command(style: str, output: Path | None, force: bool, **chosen: Any) -> None:
+    r"""Tell what a trace's layer-by-layer loading costs and where the time goes.
+
+    TRACE is an SQLite export of Nsight Systems, or a .nsys-rep report where nsys is installed. It is never changed.
+
+    \b
+    Examples:
+      traceview report run.sqlite
+      traceview report run.sqlite --format json -o run.json
+      traceview report run.sqlite --forward-range '^prefill' --allow-sync '^sampling'
+    """
+    if output is not None:
+        check_output(output, force=force, inputs=[chosen["path"]])
+    from traceview.analysis.report import build_report
+
+    made = build_report(read_trace(chosen), report_options(chosen))
+    text = _draw(made, style, to_terminal=output is None)
+    if output is None:
+        click.echo(text, nl=not text.endswith("\n"))
+    else:
+        write_whole(output, text.encode("utf-8") if text.endswith("\n") else f"{text}\n".encode())
+
+
+def _draw(made: Any, style: str, *, to_terminal: bool) -> str:
+    """Return a report in one of the styles; text is drawn for the terminal that it goes to."""
+    if style != "text":
+        return RENDERERS[style](made)
+    colour = to_terminal and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    width = min(shutil.get_terminal_size((MAX_WIDTH, 24)).columns, MAX_WIDTH)
+    return RENDERERS[style](made, colour=colour, width=width, ascii_only=to_terminal and not _shows_blocks())
+
+
+def _shows_blocks() -> bool:
+    """Return whether standard output can show block characters."""
+    try:
+        "█▏…→".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,48 @@
+"""Writes results whole or not at all, and never over the trace."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traceview.errors import OutputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def check_output(path: Path, *, force: bool, inputs: Iterable[Path]) -> None:
+    """Raise before the work is done where writing ``path`` would hit an input or, without ``force``, any file."""
+    if path.is_dir():
+        raise OutputError(f"{path} is a directory", "name a file in it")
+    if any(path.exists() and one.exists() and path.samefile(one) for one in inputs):
+        raise UsageError(f"{path} is the input", "name another file with -o")
+    if path.exists() and not force:
+        raise OutputError(f"{path} exists", "name another file, or overwrite it with --force")
+    if not path.parent.is_dir():
+        raise OutputError(f"{path.parent} is no directory", f"make it first: mkdir -p {path.parent}")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file under a temporary name beside it, then rename it; on failure nothing is left behind."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}", "choose another folder") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(path)
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}", "is the disk full?") from None
+    finally:
+        with suppress(FileNotFoundError):
+            Path(name).unlink()
