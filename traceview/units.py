@@ -19,7 +19,7 @@ _NS_PER_S = 1_000_000_000
 
 def duration(ns: float) -> str:
     """Write a time with the unit that suits it and up to four digits: ``812 ns``, ``1.226 ms``, ``59.1 ms``."""
-    return _scaled(ns, _TIMES, step=1000, digits=4)
+    return _scaled(ns, _TIMES, step=1000, digits=4) if ns else "0"
 
 
 def milliseconds(ns: float) -> str:

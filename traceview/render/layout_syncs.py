@@ -1,0 +1,136 @@
+"""Lays out the calls that block the host, the accidental ones first and the costly before the cheap."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traceview.render.tables import (
+    BAD,
+    MUTED,
+    Column,
+    Line,
+    Part,
+    Section,
+    Table,
+    line,
+    name,
+    row,
+    without_empty_columns,
+)
+from traceview.render.verdict import measured_forwards
+from traceview.units import count, milliseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from traceview.report import Report, Sync
+
+SHOWN = 8
+OUTSIDE_SHOWN = 3
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Blocking calls that differ only in the forward and in the numbers in their range's name."""
+
+    first: Sync
+    ranges: tuple[str, ...]
+    count: int
+    blocked_ns: int
+    cost_ns: int | None
+
+    @property
+    def order(self) -> tuple[bool, bool, int, int]:
+        """Return what to sort by: accidental, then inside a forward, then by cost and time blocked."""
+        return not self.first.accidental, self.first.forward is None, -(self.cost_ns or 0), -self.blocked_ns
+
+
+def syncs_section(report: Report) -> tuple[Section, ...]:
+    """Return the blocking calls of the measured forwards, and the longest ones outside any forward."""
+    measured = {forward.index for forward in measured_forwards(report)}
+    inside = _grouped(sync for sync in report.syncs if sync.forward in measured)
+    outside = _grouped(sync for sync in report.syncs if sync.forward is None)
+    shown = inside[:SHOWN] + outside[: OUTSIDE_SHOWN if measured else SHOWN]
+    if not shown:
+        return ()
+    columns = (
+        Column("count", right=True),
+        Column("call"),
+        Column("is"),
+        Column("blocked ms", right=True),
+        Column("cost ms", right=True),
+        Column("where", wraps=True),
+    )
+    table = without_empty_columns(Table(columns, tuple(_group_row(group, bool(measured)) for group in shown)))
+    left = len(inside) + len(outside) - len(shown)
+    note = (line(Part(f"{left} more kinds, and each forward, with --format json", MUTED)),) if left else ()
+    return (Section("Blocking calls", _about(len(measured)), (table, *note)),)
+
+
+def _about(measured: int) -> str:
+    if not measured:
+        return "whole trace; by time blocked, their cost needs a forward"
+    forwards = "1 measured forward" if measured == 1 else f"{measured} measured forwards together"
+    return f"{forwards}; cost: compute time lost, restart included"
+
+
+def _grouped(syncs: Iterable[Sync]) -> list[_Group]:
+    groups: dict[tuple[object, ...], list[Sync]] = defaultdict(list)
+    for sync in syncs:
+        place = _NUMBER.sub("#", sync.range_name) if sync.range_name else None
+        key = (sync.api, sync.kind, sync.accidental, sync.boundary, sync.forward is None, place)
+        groups[(*key, sync.where, sync.direction)].append(sync)
+    return sorted((_group(members) for members in groups.values()), key=lambda group: group.order)
+
+
+def _group(members: list[Sync]) -> _Group:
+    costs = [sync.cost_ns for sync in members if sync.cost_ns is not None]
+    return _Group(
+        first=members[0],
+        ranges=tuple(dict.fromkeys(sync.range_name for sync in members if sync.range_name)),
+        count=sum(sync.count for sync in members),
+        blocked_ns=sum(sync.blocked_ns for sync in members),
+        cost_ns=sum(costs) if costs else None,
+    )
+
+
+def _group_row(group: _Group, measured: bool) -> tuple[Line, ...]:
+    return row(
+        count(group.count),
+        name(group.first.api, 32),
+        _is(group, measured),
+        milliseconds(group.blocked_ns),
+        "" if group.cost_ns is None else milliseconds(group.cost_ns),
+        _where(group),
+    )
+
+
+def _is(group: _Group, measured: bool) -> Line:
+    """Return what the calls are: their kind, whether anybody can have wanted them, and what they copied."""
+    kind = group.first.kind.replace("_", " ")
+    parts = []
+    if group.first.accidental:
+        parts.append(Part(f"accidental {kind}", BAD))
+    elif group.first.boundary:
+        parts.append(Part(f"boundary, {kind}", MUTED))
+    else:
+        outside = " outside forwards" if measured and group.first.forward is None else ""
+        parts.append(Part(f"{kind}{outside}"))
+    if group.first.direction and group.first.kind != "scalar_readback":
+        parts.append(Part(f" {group.first.direction}"))
+    return tuple(parts)
+
+
+def _where(group: _Group) -> Line:
+    """Return the innermost range, or the pattern of several, and the innermost frame."""
+    parts = []
+    if group.ranges:
+        several = len(group.ranges) > 1
+        parts.append(name(_NUMBER.sub("*", group.ranges[0]) if several else group.ranges[0], 40))
+    if group.first.where:
+        parts += [Part(" at " if parts else "at ", MUTED), name(group.first.where[0], 48)]
+    return tuple(parts)
