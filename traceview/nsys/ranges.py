@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from traceview.nsys.names import NameTable
 
 _PAYLOADS = ("uint64Value", "int64Value", "uint32Value", "int32Value")
-_NEVER_CLOSED = np.iinfo(np.int64).max
+NEVER_CLOSED = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,18 @@ class RangeRows:
 
 
 def read_ranges(database: Database) -> RangeRows:
-    """Return push/pop and start/end ranges; one that was never closed ends at the largest int64."""
+    """Return push/pop and start/end ranges; one that was never closed has the end ``NEVER_CLOSED``."""
     text = nvtx_text(database)
     if text is None:
         nothing = np.empty(0, dtype=np.int64)
         return RangeRows(nothing, nothing, nothing, nothing, nothing, [])
     present = database.tables[schema.NVTX_TABLE]
-    payload = [f"n.{name}" for name in _PAYLOADS if name in present]
-    domain = "COALESCE(n.domainId, 0)" if "domainId" in present else "0"
+    carried = [f"n.{name}" for name in _PAYLOADS if name in present]
+    domain_id = "COALESCE(n.domainId, 0)" if "domainId" in present else "0"
     types = ",".join(str(number) for number in schema.NVTX_RANGES)
     query = (
-        f"SELECT n.start, COALESCE(n.end, {_NEVER_CLOSED}), COALESCE(n.globalTid, 0), {domain}, "  # noqa: S608
-        f"COALESCE({', '.join([*payload, '-1', '-1'])}), {text} "
+        f"SELECT n.start, COALESCE(n.end, {NEVER_CLOSED}), COALESCE(n.globalTid, 0), {domain_id}, "  # noqa: S608
+        f"COALESCE({', '.join([*carried, '-1', '-1'])}), {text} "
         f"FROM NVTX_EVENTS AS n {string_join(database)} WHERE n.eventType IN ({types})"
     )
     rows = database.rows(query)
@@ -60,14 +60,17 @@ def _process_of(tid: int | None) -> int:
     return int(process_of(np.array(tid or 0, dtype=np.int64)))
 
 
-def make_ranges(database: Database, rows: RangeRows, thread: Ints, names: NameTable) -> Ranges:
-    """Return ranges in start order, the longer first; ``thread`` is the dense thread index of each row."""
+def make_ranges(database: Database, rows: RangeRows, thread: Ints, names: NameTable, last: int) -> Ranges:
+    """Return ranges in start order, the longer first; one that was never closed ends with the trace, at ``last``.
+
+    ``thread`` is the dense thread index of each row.
+    """
     domains = {(_process_of(tid), number): names.add(name) for tid, number, name in domain_rows(database)}
     process = process_of(rows.tid).tolist()
     domain = [domains.get(key, -1) for key in zip(process, rows.domain.tolist(), strict=True)]
     ranges = Ranges(
         start=rows.start,
-        end=np.maximum(rows.end, rows.start),
+        end=np.maximum(np.where(rows.end == NEVER_CLOSED, last, rows.end), rows.start),
         thread=thread,
         name=np.array([names.add(text) for text in rows.texts], dtype=np.int64),
         domain=np.array(domain, dtype=np.int64),

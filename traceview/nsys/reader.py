@@ -39,7 +39,8 @@ def read_database(database: Database) -> Trace:
     names = NameTable()
     operations = make_operations(database, tables, stream_index[: len(tables)], api, names)
     calls = make_calls(database, api, call_thread, names)
-    ranges = make_ranges(database, range_rows, range_thread, names)
+    last = max(int(part.end.max(initial=0)) for part in (operations, calls))
+    ranges = make_ranges(database, range_rows, range_thread, names, last)
     devices = {stream.device for stream in streams} | set(migrations["device"].tolist())
     processes = {stream.process for stream in streams} | {thread.process for thread in threads}
     return Trace(
