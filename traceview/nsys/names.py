@@ -63,28 +63,39 @@ def index_threads(groups: Iterable[Ints]) -> tuple[tuple[Thread, ...], list[Ints
     return threads, [np.searchsorted(known, column) for column in columns]
 
 
-def index_streams(groups: Iterable[dict[str, Ints]]) -> tuple[tuple[Stream, ...], list[Ints]]:
+def index_streams(
+    groups: Iterable[dict[str, Ints]], loose: Iterable[dict[str, Ints]] = ()
+) -> tuple[tuple[Stream, ...], list[Ints]]:
     """Return the streams named by (pid, device, context, green, stream) columns, and each group's indices.
 
-    Rows of one stream tend to follow each other, so only the first of each run is looked at one by one.
+    Rows of ``loose`` groups, which follow the others in the result, may name a wrong device (schema 3.25 writes device
+    0 for synchronisations of any): they go by process, context and id to a stream of the other groups if there is one.
     """
     seen: dict[Stream, int] = {}
-    partial = []
-    for group in groups:
-        keys = [process_of(group["pid"]), group["device"], group["context"], group["green"], group["stream"]]
-        codes = np.zeros(len(keys[0]), dtype=np.int64)
-        for key in keys:
-            values = distinct(key)
-            codes = codes * max(len(values), 1) + np.searchsorted(values, key)
-        known = distinct(codes)
-        positions = np.searchsorted(known, codes)
-        example = np.zeros(len(known), dtype=np.int64)
-        example[positions] = np.arange(len(codes))
-        rows = zip(*(key[example].tolist() for key in keys), strict=True)
-        dense = np.array([seen.setdefault(Stream(*row), len(seen)) for row in rows], dtype=np.int64)
-        partial.append(dense[positions] if len(dense) else positions)
+    indices = [_index(group, seen, {}) for group in groups]
+    strict = {(stream.process, stream.context, stream.number): index for stream, index in seen.items()}
+    indices += [_index(group, seen, strict) for group in loose]
     ordered = sorted(seen)
     rank = np.zeros(max(len(seen), 1), dtype=np.int64)
     for position, stream in enumerate(ordered):
         rank[seen[stream]] = position
-    return tuple(ordered), [rank[group] for group in partial]
+    return tuple(ordered), [rank[index] for index in indices]
+
+
+def _index(group: dict[str, Ints], seen: dict[Stream, int], known: Mapping[tuple[int, int, int], int]) -> Ints:
+    """Return the number of each row's stream, adding streams that neither ``known`` nor ``seen`` has."""
+    keys = [process_of(group["pid"]), group["device"], group["context"], group["green"], group["stream"]]
+    codes = np.zeros(len(keys[0]), dtype=np.int64)
+    for key in keys:
+        values = distinct(key)
+        codes = codes * max(len(values), 1) + np.searchsorted(values, key)
+    different = distinct(codes)
+    positions = np.searchsorted(different, codes)
+    example = np.zeros(len(different), dtype=np.int64)
+    example[positions] = np.arange(len(codes))
+    numbers = []
+    for row in zip(*(key[example].tolist() for key in keys), strict=True):
+        stream = Stream(*row)
+        place = (stream.process, stream.context, stream.number)
+        numbers.append(known[place] if place in known else seen.setdefault(stream, len(seen)))
+    return np.array(numbers, dtype=np.int64)[positions] if numbers else positions

@@ -34,7 +34,7 @@ def read_database(database: Database) -> Trace:
     records = database.columns(schema.EVENT_RECORDS)
     waits, stream_syncs = _split_synchronisations(database.columns(schema.SYNCHRONISATIONS))
     range_rows = read_ranges(database)
-    streams, stream_index = index_streams((*tables.values(), records, waits, stream_syncs))
+    streams, stream_index = index_streams(tables.values(), (records, waits, stream_syncs))
     threads, (call_thread, range_thread) = index_threads((api.table["tid"], range_rows.tid))
     names = NameTable()
     operations = make_operations(database, tables, stream_index[: len(tables)], api, names)
