@@ -6,9 +6,10 @@ import json
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from traceview.render.layout_copies import copies_section, migrations_section
 from traceview.render.layout_forward import forward_section, layers_section
-from traceview.render.layout_syncs import syncs_section
-from traceview.render.layout_transfers import copies_section, lanes_section, migrations_section, overlap_section
+from traceview.render.layout_overlap import lanes_section, overlap_section
+from traceview.render.layout_syncs import accidental_lines, syncs_section
 from traceview.render.shown import shown
 from traceview.render.tables import BAD, GOOD, MUTED, STRONG, Entry, Line, Page, Part, Section, line, name
 from traceview.render.verdict import measured_forwards, verdict
@@ -36,7 +37,8 @@ def layout(report: Report) -> Page:
         *_facts(report.trace),
         *_abstained(report),
     )
-    return Page(verdict(report), (*_capture(report.trace), _forwards(report)), sections)
+    accidental = () if report.findings else accidental_lines(report)
+    return Page((*verdict(report), *accidental), (*_capture(report.trace), _forwards(report)), sections)
 
 
 def _capture(trace: TraceInfo) -> tuple[Line, ...]:

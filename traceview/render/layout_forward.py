@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from traceview.report import Forward, Layer, Measures, Report
 
 LAYERS_SHOWN = 5
+TELLING_SHARE = 0.001
+"""of the makespan: a layer that stalls for less gets no row of its own"""
 
 
 def forward_section(report: Report) -> tuple[Section, ...]:
@@ -46,7 +48,7 @@ def _bars(forward: Forward) -> Bars:
     accounting = forward.measures.accounting
     taken = Bar("taken", tuple((category, accounting[category]) for category in CATEGORIES if accounting[category] > 0))
     ideal_ns = forward.measures.ideal_ns
-    if ideal_ns is None:
+    if ideal_ns is None or not forward.measures.load_busy_ns:
         return Bars((taken,))
     computing = min(forward.measures.compute_busy_ns, ideal_ns)
     ideal = Bar("ideal", (("compute", computing), ("load_copy", ideal_ns - computing)))
@@ -85,7 +87,9 @@ def _nothing_on(forward: Forward, medians: Measures | None) -> tuple[Line, ...]:
 
 
 def _measures(measures: Measures) -> tuple[Line, ...]:
-    """Return the forward's other numbers, three or four to a line."""
+    """Return the forward's other numbers, three or four to a line; without a load there is little to say."""
+    if not measures.load_busy_ns:
+        return (_pairs(("loads", "none found"), ("lead-in", duration(measures.lead_in_ns))),)
     first = _pairs(
         ("first layer exposed", _time(measures.first_layer_exposed_ns)),
         ("exposed load", _time(measures.exposed_load_ns)),
@@ -132,9 +136,10 @@ def layers_section(report: Report) -> tuple[Section, ...]:
             by_layer.setdefault(layer.layer, []).append(layer)
     stalls = {number: median(layer.stall_ns for layer in layers) for number, layers in by_layer.items()}
     ordered = sorted(stalls, key=lambda number: (-stalls[number], number))
-    worst = [number for number in ordered[:LAYERS_SHOWN] if stalls[number] > 0]
-    if not worst:
+    if not ordered or not stalls[ordered[0]]:
         return ()
+    telling = TELLING_SHARE * median(forward.measures.makespan_ns for forward in forwards)
+    worst = ordered[:1] + [number for number in ordered[1:LAYERS_SHOWN] if stalls[number] >= telling]
     columns = ("layer", "stall ms", "load ms", "compute ms", "pieces", "bytes")
     rows = tuple(_layer_row(number, by_layer[number]) for number in worst)
     table = Table(tuple(Column(title, right=True) for title in columns), rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING
 
 from traceview.render.tables import (
@@ -15,13 +16,14 @@ from traceview.render.tables import (
     Part,
     Section,
     Table,
+    left_out,
     line,
     name,
     row,
     without_empty_columns,
 )
 from traceview.render.verdict import measured_forwards
-from traceview.units import count, milliseconds
+from traceview.units import count, duration, milliseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 
 SHOWN = 8
 OUTSIDE_SHOWN = 3
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"(?<![A-Za-z])\d+")
+_TELLING_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,28 @@ def syncs_section(report: Report) -> tuple[Section, ...]:
     )
     table = without_empty_columns(Table(columns, tuple(_group_row(group, bool(measured)) for group in shown)))
     left = len(inside) + len(outside) - len(shown)
-    note = (line(Part(f"{left} more kinds, and each forward, with --format json", MUTED)),) if left else ()
+    note = left_out(left, "kinds" if left > 1 else "kind")
     return (Section("Blocking calls", _about(len(measured)), (table, *note)),)
+
+
+def accidental_lines(report: Report) -> tuple[Line, ...]:
+    """Return a line on what accidental calls cost a forward, where it is a part that tells."""
+    forwards = measured_forwards(report)
+    accidental = [sync for sync in report.syncs if sync.accidental and sync.forward in {one.index for one in forwards}]
+    if not accidental:
+        return ()
+    costs = [sum(sync.cost_ns or 0 for sync in accidental if sync.forward == one.index) for one in forwards]
+    counts = [sum(sync.count for sync in accidental if sync.forward == one.index) for one in forwards]
+    share = median(costs) / max(1, median(one.measures.makespan_ns for one in forwards))
+    if share < _TELLING_SHARE:
+        return ()
+    worst = _grouped(accidental)[0]
+    calls = "call" if median(counts) == 1 else "calls"
+    said = f"{count(round(median(counts)))} accidental blocking {calls} a forward cost {duration(median(costs))}"
+    where = _where(worst)
+    inside = (Part(" in "), *where) if where else ()
+    api = name(worst.first.api, 32)
+    return (line(f"{said} ({percent(share)}), most of it {_kind(worst)} by ", api, *inside, "."),)
 
 
 def _about(measured: int) -> str:
@@ -111,18 +134,18 @@ def _group_row(group: _Group, measured: bool) -> tuple[Line, ...]:
 
 def _is(group: _Group, measured: bool) -> Line:
     """Return what the calls are: their kind, whether anybody can have wanted them, and what they copied."""
-    kind = group.first.kind.replace("_", " ")
-    parts = []
+    kind = _kind(group)
     if group.first.accidental:
-        parts.append(Part(f"accidental {kind}", BAD))
-    elif group.first.boundary:
-        parts.append(Part(f"boundary, {kind}", MUTED))
-    else:
-        outside = " outside forwards" if measured and group.first.forward is None else ""
-        parts.append(Part(f"{kind}{outside}"))
-    if group.first.direction and group.first.kind != "scalar_readback":
-        parts.append(Part(f" {group.first.direction}"))
-    return tuple(parts)
+        return line(Part(f"accidental {kind}", BAD))
+    if group.first.boundary:
+        return line(Part(f"boundary, {kind}", MUTED))
+    return line(f"{kind}, outside forwards" if measured and group.first.forward is None else kind)
+
+
+def _kind(group: _Group) -> str:
+    kind = group.first.kind.replace("_", " ")
+    copied = group.first.direction if group.first.kind != "scalar_readback" else None
+    return f"{kind} {copied}" if copied else kind
 
 
 def _where(group: _Group) -> Line:

@@ -113,6 +113,11 @@ def row(*cells: str | Part | Line) -> tuple[Line, ...]:
     return tuple(cell if isinstance(cell, tuple) else line(cell) for cell in cells)
 
 
+def left_out(number: int, what: str) -> tuple[Line, ...]:
+    """Return a line that says what only the JSON has, or none where nothing is left out."""
+    return (line(Part(f"{number} more {what} with --format json", MUTED)),) if number > 0 else ()
+
+
 def spark(counts: Iterable[int], glyphs: str) -> str:
     """Return one character per count: the first glyph for none, then taller ones by the logarithm of the count."""
     counts = tuple(counts)

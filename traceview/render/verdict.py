@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 HEALTHY_EFFICIENCY = 0.95
 """From this share of the ideal on, the order of the work is not what costs time."""
 
+DEVICES_SHOWN = 4
+
 PHRASES = {
     "compute": "the device computes",
     "load_copy": "a layer waits for its load while copies run",
@@ -25,7 +27,7 @@ PHRASES = {
     "sync": "the host is inside an explicit synchronise",
     "implicit_sync": "the host is inside a call that blocks without saying so",
     "submit": "the host still submits loads",
-    "host": "the host does anything else: Python, other launches, restarts",
+    "host": "the host does other things: Python, launches, restarts",
     "sm_busy": "other kernels hold the SMs",
     "launch": "launch latency, event wake-up",
 }
@@ -49,7 +51,7 @@ def verdict(report: Report) -> tuple[Line, ...]:
     if forward is None:
         return _without_forward(report)
     measures = forward.measures
-    if measures.ideal_ns is None or measures.pipeline_efficiency is None:
+    if measures.ideal_ns is None or measures.pipeline_efficiency is None or not measures.load_busy_ns:
         return _without_ideal(forward)
     if measures.pipeline_efficiency < HEALTHY_EFFICIENCY:
         return _lossy(measures, measures.ideal_ns, measures.pipeline_efficiency)
@@ -75,7 +77,7 @@ def _lossy(measures: Measures, ideal_ns: int, efficiency: float) -> tuple[Line, 
         f" where {duration(ideal_ns)} is ideal: {percent(efficiency)} efficiency.",
     )
     unavoidable = max(0, ideal_ns - measures.compute_busy_ns)
-    return first, *_largest_loss(measures, "Most of it goes to ", unavoidable)
+    return first, *_largest_loss(measures, unavoidable)
 
 
 def _without_ideal(forward: Forward) -> tuple[Line, ...]:
@@ -84,23 +86,18 @@ def _without_ideal(forward: Forward) -> tuple[Line, ...]:
     first = line(
         Part(f"A forward takes {duration(measures.makespan_ns)}", STRONG), f", {percent(share)} of it under compute."
     )
-    lines = [first, *_largest_loss(measures, "The largest loss is ", 0)]
-    if not forward.layers:
-        lines.append(_line_on_layers())
-    return tuple(lines)
+    return first, *_largest_loss(measures, 0), _missing_names(forward)
 
 
-def _line_on_layers() -> Line:
-    return line(
-        "It has no layers: for first layer, ideal and efficiency put ranges ",
-        Part("load layer 0", CODE),
-        " and ",
-        Part("compute layer 0", CODE),
-        " around what submits them.",
-    )
+def _missing_names(forward: Forward) -> Line:
+    """Return what has to be named for the measures of a load that hides."""
+    load, compute = Part("load layer 0", CODE), Part("compute layer 0", CODE)
+    if forward.layers:
+        return line("No load was found in it, so none can hide: put a range ", load, " around what submits each.")
+    return line("It has no layers: for ideal and efficiency put ", load, " and ", compute, " around what submits them.")
 
 
-def _largest_loss(measures: Measures, opening: str, unavoidable_ns: int) -> tuple[Line, ...]:
+def _largest_loss(measures: Measures, unavoidable_ns: int) -> tuple[Line, ...]:
     """Return a line on the category that costs most, after what even the ideal forward waits for its loads."""
     losses = _avoidable(measures.accounting, unavoidable_ns)
     worst = max(losses, key=lambda category: losses[category])
@@ -108,7 +105,7 @@ def _largest_loss(measures: Measures, opening: str, unavoidable_ns: int) -> tupl
         return ()
     cost = measures.accounting[worst]
     share = percent(cost / measures.makespan_ns)
-    return (line(opening, Part(worst, worst), f": {duration(cost)} ({share}), when {PHRASES[worst]}."),)
+    return (line("Largest loss: ", Part(worst, worst), f", {duration(cost)} ({share}): {PHRASES[worst]}."),)
 
 
 def _avoidable(accounting: Mapping[str, int], unavoidable_ns: int) -> dict[str, int]:
@@ -161,4 +158,5 @@ def _uncovered(report: Report) -> tuple[Line, ...]:
                 " of that time under compute.",
             )
         )
-    return tuple(lines)
+    more = len(lines) - DEVICES_SHOWN
+    return (*lines[:DEVICES_SHOWN], *((line(f"and {more} more GPUs"),) if more > 0 else ()))
