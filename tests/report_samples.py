@@ -169,6 +169,8 @@ def faulty() -> Report:
     pageable = copies(
         memory="pageable",
         pieces=8_193,
+        min_bytes=64 << 10,
+        max_bytes=MIB,
         rate_busy=8.2,
         median_bytes=64 << 10,
         histogram={"65536": 8_192, str(MIB): 1},

@@ -60,9 +60,10 @@ def count(number: int) -> str:
 
 
 def _scaled(value: float, units: tuple[str, ...], step: int, digits: int) -> str:
-    """Return ``value`` in the largest unit in which it is at least one, rounded to ``digits`` digits."""
+    """Return ``value`` in the largest unit in which it rounds to at least one, with ``digits`` digits."""
+    rounds_up = step - 0.5 * 10 ** (3 - digits)
     unit = 0
-    while unit < len(units) - 1 and abs(value) >= step - 0.5:
+    while unit < len(units) - 1 and abs(value) >= rounds_up:
         value /= step
         unit += 1
     return f"{_rounded(value, digits)} {units[unit]}"

@@ -11,7 +11,7 @@ from traceview.render.layout_forward import forward_section, layers_section
 from traceview.render.layout_overlap import lanes_section, overlap_section
 from traceview.render.layout_syncs import accidental_lines, syncs_section
 from traceview.render.shown import shown
-from traceview.render.tables import BAD, GOOD, MUTED, STRONG, Entry, Line, Page, Part, Section, line, name
+from traceview.render.tables import BAD, MUTED, STRONG, Entry, Line, Page, Part, Section, line, name
 from traceview.render.verdict import measured_forwards, verdict
 from traceview.units import duration, percent
 
@@ -86,7 +86,7 @@ def _forwards(report: Report) -> Line:
 def _findings(report: Report) -> tuple[Section, ...]:
     if not report.findings:
         return ()
-    return (Section("Findings", "", tuple(_finding(finding) for finding in report.findings)),)
+    return (Section("Findings", "", tuple(_finding(finding) for finding in report.findings), detail=False),)
 
 
 def _finding(finding: Finding) -> Entry:
@@ -95,7 +95,7 @@ def _finding(finding: Finding) -> Entry:
     cost = f"  {duration(finding.cost_ns)} ({percent(finding.share)}{basis}), {finding.severity}"
     evidence = (line(Part(shown(entry, 200), MUTED)) for entry in finding.evidence[:EVIDENCE_SHOWN])
     message, advice = shown(finding.message, 400), shown(finding.advice, 400)
-    return Entry(line(Part(finding.id, role), cost), (line(message), *evidence, line(Part("→ ", GOOD), advice)))
+    return Entry(line(Part(finding.id, role), cost), (line(message), *evidence, line(Part("→ ", MUTED), advice)))
 
 
 def _facts(trace: TraceInfo) -> tuple[Section, ...]:
@@ -118,5 +118,5 @@ def _abstained(report: Report) -> tuple[Section, ...]:
 
 
 def _abstention(entry: Abstention) -> Entry:
-    fix = (line(Part("→ ", GOOD), shown(entry.fix, 300)),) if entry.fix else ()
+    fix = (line(Part("→ ", MUTED), shown(entry.fix, 300)),) if entry.fix else ()
     return Entry(line(Part(shown(entry.measure, 60), STRONG), f": {shown(entry.reason, 300)}"), fix)

@@ -39,12 +39,9 @@ def copies_section(report: Report) -> tuple[Section, ...]:
     if not report.copies:
         return ()
     groups = sorted(report.copies, key=lambda group: -group.n_bytes)
-    titles = ("pieces", "bytes", "busy ms", "rate busy", "over span", "median piece")
-    columns = (
-        Column("copies", wraps=True),
-        Column("stream", wraps=True),
-        *(Column(title, right=True) for title in titles),
-    )
+    titles = ("pieces", "median", "bytes", "busy ms", "rate busy", "over span")
+    numbers = (Column(title, right=True, minor=title == "over span") for title in titles)
+    columns = (Column("copies", wraps=True), Column("stream", wraps=True), *numbers)
     table = Table(columns, tuple(_copies_row(group) for group in groups[:COPIES_SHOWN]))
     blocks: tuple[Block, ...] = (
         table,
@@ -59,11 +56,11 @@ def _copies_row(group: CopyGroup) -> tuple[Line, ...]:
         _copies(group),
         name(group.stream, 20),
         count(group.pieces),
+        size(group.median_bytes),
         size(group.n_bytes),
         milliseconds(group.busy_ns),
         "" if group.rate_busy is None else rate(group.rate_busy),
         "" if group.rate_span is None else rate(group.rate_span),
-        size(group.median_bytes),
     )
 
 

@@ -31,7 +31,7 @@ def forward_section(report: Report) -> tuple[Section, ...]:
         *_nothing_on(forward, medians),
         *_measures(forward.measures),
     )
-    return (Section("Median forward", "", (_which(forward, measured), *blocks)),)
+    return (Section("Median forward", "", (_which(forward, measured), *blocks), detail=False),)
 
 
 def _which(forward: Forward, measured: tuple[Forward, ...]) -> Line:
@@ -92,8 +92,7 @@ def _measures(measures: Measures) -> tuple[Line, ...]:
         return (_pairs(("loads", "none found"), ("lead-in", duration(measures.lead_in_ns))),)
     first = _pairs(
         ("first layer exposed", _time(measures.first_layer_exposed_ns)),
-        ("exposed load", _time(measures.exposed_load_ns)),
-        ("of it after the first layer", _time(measures.exposed_load_later_ns)),
+        ("exposed load", _exposed_load(measures)),
     )
     second = _pairs(
         ("ideal", _time(measures.ideal_ns)),
@@ -110,12 +109,20 @@ def _measures(measures: Measures) -> tuple[Line, ...]:
     return tuple(pairs for pairs in (first, second, third) if pairs)
 
 
+def _exposed_load(measures: Measures) -> str:
+    if measures.exposed_load_ns is None:
+        return ""
+    later = measures.exposed_load_later_ns
+    of_it = "" if later is None else f", {duration(later)} of it after the first layer"
+    return f"{duration(measures.exposed_load_ns)}{of_it}"
+
+
 def _pairs(*pairs: tuple[str, str]) -> Line:
     """Return ``word value`` pairs in a line; those without value are left out."""
     parts: list[Part] = []
     for word, value in pairs:
         if value:
-            parts += [Part(f"{'  ' if parts else ''}{word} ", MUTED), Part(value)]
+            parts += [Part(f"{' · ' if parts else ''}{word} ", MUTED), Part(value)]
     return tuple(parts)
 
 

@@ -63,7 +63,7 @@ def syncs_section(report: Report) -> tuple[Section, ...]:
     columns = (
         Column("count", right=True),
         Column("call"),
-        Column("is"),
+        Column("is", wraps=True),
         Column("blocked ms", right=True),
         Column("cost ms", right=True),
         Column("where", wraps=True),

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from traceview.render.layout import layout
-from traceview.render.tables import BAD, CODE, NAME, STRONG, Bars, Entry, Table, spark
+from traceview.render.tables import BAD, CODE, GOOD, NAME, STRONG, Bars, Entry, Table, spark
 from traceview.render.verdict import PHRASES
 from traceview.units import duration
 
@@ -15,29 +15,48 @@ if TYPE_CHECKING:
     from traceview.report import Report
 
 _SPARKS = "·▁▂▃▄▅▆▇█"
-_SPECIAL = re.compile(r"([\\`*_{}\[\]~])")
-_LEADING = re.compile(r"^(\s*\d*)([-+#=.)])")
-_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"})
-_LINKED = re.compile(r"@(?=\w)|#(?=\d)|(?<=\w):(?=//)|(?<=www)\.(?=\w)", re.IGNORECASE)
+_SPECIAL = re.compile(
+    r"[\\`*_{}\[\]~$]"  # emphasis, code, links, maths
+    r"|[&<>|]"  # HTML, ends of a table's cells
+    r"|@(?=\w)|\#(?=\d)|:(?=//)|(?<=www)\.",  # mentions, issues, bare links
+    re.IGNORECASE,
+)
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"}
 _BREAK = "&#8203;"
 """Zero-width space: shown as nothing, but GitHub no longer sees a mention, an issue or a link."""
+_OPENING = re.compile(r"^([-+#=]|\d+[.)](?=\s|$))")
+"""What would make a heading, a rule or a list of a line that begins with it."""
 
 
 def render(report: Report) -> str:
-    """Return the report as Markdown; what has a meaning to GitHub in a name or message is escaped."""
+    """Return the report as Markdown: the verdict, findings and the forward open, all details folded.
+
+    Whatever has a meaning to Markdown, HTML or GitHub in a name or message is escaped.
+    """
     page = layout(report)
-    paragraphs = ["<br>\n".join(_line(sentence) for sentence in page.verdict)]
-    paragraphs.append("<br>\n".join(_line(sentence) for sentence in page.header))
+    paragraphs = [_together(page.verdict), _together(page.header)]
     for section in page.sections:
-        paragraphs.append(_title(section))
-        paragraphs += _blocks(section)
+        if not section.detail:
+            paragraphs += _section(section)
+    details = [section for section in page.sections if section.detail]
+    if details:
+        titles = ", ".join(section.title.lower() for section in details)
+        paragraphs.append(f"<details><summary>{escaped(titles)}</summary>")
+        for section in details:
+            paragraphs += _section(section)
+        paragraphs.append("</details>")
     return "\n\n".join(paragraphs) + "\n"
 
 
 def escaped(text: str) -> str:
     """Return prose with everything escaped that Markdown, HTML or GitHub would read as more than text."""
-    text = _LEADING.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", text))
-    return _LINKED.sub(lambda found: found.group() + _BREAK, text.translate(_ENTITIES))
+    return _SPECIAL.sub(lambda found: _escape(found.group()), text)
+
+
+def _escape(character: str) -> str:
+    if character in _ENTITIES:
+        return _ENTITIES[character]
+    return character + _BREAK if character in "@#:." else f"\\{character}"
 
 
 def code(text: str) -> str:
@@ -45,14 +64,10 @@ def code(text: str) -> str:
     return f"<code>{escaped(text)}</code>" if "`" in text or "|" in text else f"`{text}`"
 
 
-def _title(section: Section) -> str:
-    about = f"\n\n{escaped(section.about)}" if section.about else ""
-    return f"#### {escaped(section.title)}{about}"
-
-
-def _blocks(section: Section) -> list[str]:
-    """Return a section's blocks; lines that follow each other are one paragraph, entries one list."""
-    paragraphs: list[str] = []
+def _section(section: Section) -> list[str]:
+    """Return a section's paragraphs; lines that follow each other are one paragraph, entries one list."""
+    about = f" ({escaped(section.about)})" if section.about else ""
+    paragraphs = [f"**{escaped(section.title)}**{about}"]
     before: type | None = None
     for block in section.blocks:
         text = _block(block)
@@ -66,14 +81,28 @@ def _blocks(section: Section) -> list[str]:
     return paragraphs
 
 
+def _together(lines: tuple[Line, ...]) -> str:
+    return "<br>\n".join(_opened(line) for line in lines)
+
+
+def _opened(line: Line) -> str:
+    """Return a line that may begin a paragraph or an entry of a list."""
+    return _OPENING.sub(_escaped_opening, _line(line))
+
+
+def _escaped_opening(found: re.Match[str]) -> str:
+    opening = found.group()
+    return f"{opening[:-1]}\\{opening[-1]}"
+
+
 def _block(block: Block) -> str:
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, Bars):
         return _bars(block)
     if isinstance(block, Entry):
-        return "\n".join([f"- {_line(block.head)}", *(f"  - {_line(below)}" for below in block.below)])
-    return _line(block)
+        return "\n".join([f"- {_opened(block.head)}", *(f"  - {_opened(below)}" for below in block.below)])
+    return _opened(block)
 
 
 def _line(line: Line) -> str:
@@ -85,8 +114,8 @@ def _part(part: Part) -> str:
     if part.role in (NAME, CODE) or part.role in PHRASES:
         return code(text)
     written = escaped(text)
-    if part.role in (STRONG, BAD) and text.strip():
-        written = f"**{written.strip()}**"
+    if part.role in (STRONG, GOOD, BAD) and (words := written.strip()):
+        written = written.replace(words, f"**{words}**")
     return written + spark(part.counts, _SPARKS) if part.counts else written
 
 

@@ -20,10 +20,10 @@ def shown(text: str, longest: int = _LONGEST) -> str:
     line breaks) becomes single spaces, half surrogates become ``?``, and what is too long loses its middle. Names are
     data: a renderer still has to quote what its own format gives a meaning.
     """
-    visible = " ".join(_ESCAPES.sub("", text[: 2 * _LONGEST]).split())
+    visible = _ESCAPES.sub("", text[: 2 * _LONGEST])
     if not visible.isprintable():
         visible = "".join(_replaced(character) for character in visible)
-    return shortened(visible or "(blank)", longest)
+    return shortened(" ".join(visible.split()) or "(blank)", longest)
 
 
 def shortened(text: str, longest: int) -> str:
@@ -38,4 +38,6 @@ def shortened(text: str, longest: int) -> str:
 def _replaced(character: str) -> str:
     if character.isprintable():
         return character
+    if character.isspace():
+        return " "
     return "?" if "\ud800" <= character <= "\udfff" else ""

@@ -87,6 +87,8 @@ class Section:
     title: str
     about: str
     blocks: tuple[Block, ...]
+    detail: bool = True
+    """whether it may be folded where a format can"""
 
 
 @dataclass(frozen=True)

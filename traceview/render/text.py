@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from traceview.report import Report
 
 WIDEST = 100
-NARROWEST = 60
-ALL_COLUMNS = 90
-"""Below this width minor columns are left out."""
+NARROWEST = 80
+INDENT = 2
+GAP = 2
+PROSE_WIDTHS = ((30, 30), (30, 12), (12, 12))
+"""up to which width a column of prose is left alone, and what a longer one needs; the next where there is no room"""
 
 _ROLES = {PLAIN: "", NAME: "cyan", CODE: "cyan", STRONG: "bold", MUTED: "dim", GOOD: "green", BAD: "bold red"}
 _CATEGORIES = {
@@ -68,6 +70,7 @@ def render(report: Report, *, colour: bool = False, width: int = WIDEST, ascii_o
     console = Console(
         file=io.StringIO(),
         width=columns,
+        height=columns,  # rich asks the environment for both where one is missing
         color_system="standard" if colour else None,
         force_terminal=colour,
         no_color=not colour,
@@ -83,7 +86,7 @@ def render(report: Report, *, colour: bool = False, width: int = WIDEST, ascii_o
             console.print()
             console.print(pen.title(section))
             for block in section.blocks:
-                console.print(Padding(pen.block(block), (0, 0, 0, 2)))
+                console.print(Padding(pen.block(block), (0, 0, 0, INDENT)))
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
@@ -132,19 +135,42 @@ class _Pen:
         return grid
 
     def table(self, table: Table) -> RichTable:
-        drawn = RichTable(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", show_edge=False)
-        kept = [index for index, column in enumerate(table.columns) if not self._spared(column.minor)]
+        drawn = RichTable(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim", show_edge=False)
+        cells = [[self.line(cell, keyed=True) for cell in row] for row in table.rows]
+        kept, widths = self._fitting(table, cells)
+        fits = self._needed(widths, kept) <= self.columns - INDENT
         for index in kept:
             column = table.columns[index]
             justify: JustifyMethod = "right" if column.right else "left"
-            drawn.add_column(self.plain(column.title), justify=justify, no_wrap=not column.wraps, overflow="fold")
-        for cells in table.rows:
-            drawn.add_row(*(self.line(cells[index], keyed=True) for index in kept))
+            one_line = fits and self._natural(table, cells, index) <= widths[index]
+            drawn.add_column(self.plain(column.title), justify=justify, no_wrap=one_line, overflow="fold")
+        for row in cells:
+            drawn.add_row(*(row[index] for index in kept))
         return drawn
+
+    def _fitting(self, table: Table, cells: list[list[Text]]) -> tuple[list[int], list[int]]:
+        """Return the columns to draw and their needs: first prose narrows, then minor columns go, last one first."""
+        kept = list(range(len(table.columns)))
+        natural = [self._natural(table, cells, index) for index in kept]
+        for alone, least in PROSE_WIDTHS:
+            pairs = zip(natural, table.columns, strict=True)
+            widths = [least if column.wraps and width > alone else width for width, column in pairs]
+            if self._needed(widths, kept) <= self.columns - INDENT:
+                return kept, widths
+        for index in reversed(range(len(widths))):
+            if self._needed(widths, kept) > self.columns - INDENT and table.columns[index].minor:
+                kept.remove(index)
+        return kept, widths
+
+    def _natural(self, table: Table, cells: list[list[Text]], index: int) -> int:
+        return max(len(table.columns[index].title), *(row[index].cell_len for row in cells))
+
+    def _needed(self, widths: list[int], kept: list[int]) -> int:
+        return sum(widths[index] + GAP for index in kept) - GAP
 
     def bars(self, bars: Bars) -> RichTable:
         longest = max((bar.total_ns for bar in bars.bars), default=0)
-        room = self.columns - 2 - max(len(bar.label) for bar in bars.bars) - 16
+        room = self.columns - INDENT - max(len(bar.label) for bar in bars.bars) - 16
         drawn = RichTable.grid(padding=(0, 2, 0, 0))
         for bar in bars.bars:
             cost = f"{milliseconds(bar.total_ns)} ms"
@@ -165,6 +191,3 @@ class _Pen:
     def plain(self, text: str) -> str:
         """Return ``text`` as it is, or in ASCII where the terminal knows nothing else."""
         return text.translate(_ASCII).encode("ascii", "backslashreplace").decode() if self.ascii_only else text
-
-    def _spared(self, minor: bool) -> bool:
-        return minor and self.columns < ALL_COLUMNS
