@@ -77,11 +77,16 @@ def syncs_section(report: Report) -> tuple[Section, ...]:
 def accidental_lines(report: Report) -> tuple[Line, ...]:
     """Return a line on what accidental calls cost a forward, where it is a part that tells."""
     forwards = measured_forwards(report)
-    accidental = [sync for sync in report.syncs if sync.accidental and sync.forward in {one.index for one in forwards}]
+    spent = {one.index: 0 for one in forwards}
+    made = dict(spent)
+    accidental = [sync for sync in report.syncs if sync.accidental and sync.forward in spent]
+    for sync in accidental:
+        if sync.forward is not None:
+            spent[sync.forward] += sync.cost_ns or 0
+            made[sync.forward] += sync.count
     if not accidental:
         return ()
-    costs = [sum(sync.cost_ns or 0 for sync in accidental if sync.forward == one.index) for one in forwards]
-    counts = [sum(sync.count for sync in accidental if sync.forward == one.index) for one in forwards]
+    costs, counts = list(spent.values()), list(made.values())
     share = median(costs) / max(1, median(one.measures.makespan_ns for one in forwards))
     if share < _TELLING_SHARE:
         return ()
