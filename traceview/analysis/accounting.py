@@ -167,7 +167,7 @@ def _give_away(trace: Trace, forward: Forward, busy: Busy, gaps: _Gaps, first: d
 
     ledger.give("sync", unlaunched(lambda one: busy.calls(one, CallKind.SYNC)))
     ledger.give("implicit_sync", unlaunched(lambda one: busy.calls(one, CallKind.BLOCKING)))
-    ledger.give("submit", unlaunched(lambda one: busy.ranges(forward.load_ranges, one)))
+    ledger.give("submit", unlaunched(lambda one: busy.submitting(forward.submissions, one)))
     ledger.give("submit", unlaunched(lambda one: busy.calls(one, CallKind.ASYNC_COPY)))
     ledger.give("host", gaps.of(launched, until))
     ledger.give("sm_busy", busy.kernels(forward.process, forward.device))

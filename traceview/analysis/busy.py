@@ -16,6 +16,7 @@ from traceview.model import CallKind, Direction, Kind, Memory
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from traceview.analysis.submissions import Submissions
     from traceview.intervals import Intervals
     from traceview.model import Flags, Ints, Trace
 
@@ -102,11 +103,14 @@ class Busy:
         kinds[calls[kinds[calls] != CallKind.SYNC]] = CallKind.BLOCKING
         return kinds
 
-    def ranges(self, rows: Ints, thread: int) -> Intervals:
-        """Return when a thread was inside any of the ranges ``rows``."""
-        ranges = self.trace.ranges
-        own = rows[ranges.thread[rows] == thread]
-        return self._once(("ranges", thread, rows.tobytes()), lambda: (ranges.start[own], ranges.end[own]))
+    def submitting(self, submissions: Submissions, thread: int) -> Intervals:
+        """Return when a thread was submitting loads."""
+
+        def rows() -> tuple[Ints, Ints]:
+            own = submissions.thread == thread
+            return submissions.start[own], submissions.end[own]
+
+        return self._once(("submitting", id(submissions), thread), rows)
 
     def _streams_of(self, process: int, device: int) -> Flags:
         return np.array(

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceview import intervals
-from traceview.analysis.events import pair_waits, rows_by_stream
-from traceview.analysis.naming import Named, NamedRanges, RangeNames, read_names
+from traceview.analysis.event_layers import find_event_layers
+from traceview.analysis.event_places import place_by_events
+from traceview.analysis.naming import Named, NamedRanges, RangeNames, compile_pattern, read_names
 from traceview.analysis.roles import MOVER_KERNEL, Role, find_roles, is_mover, load_streams
+from traceview.analysis.spans import Span, place_by_names
+from traceview.analysis.submissions import Submissions, find_submissions
 from traceview.errors import SelectionError
 
 if TYPE_CHECKING:
-    from traceview.model import Ints, Ranges, Trace
+    from traceview.analysis.spans import Placement
+    from traceview.model import Flags, Ints, Trace
 
 _NUMBER = re.compile(r"-?\d+$")
 
@@ -29,7 +32,12 @@ class ForwardOptions:
     """how many forwards of each process are warm-up; None: those numbered below 0, else the first"""
     selected: tuple[int | None, int | None] | None = None
     """first and last + 1 index of the forwards to keep"""
+    layers_from: str | None = None
+    """``nvtx``: by names only; ``events``: names of loads and computes do not count; None: names, else events"""
+    layers_per_forward: int | None = None
+    """how many layers found by events make a forward where no range names one"""
     mover_kernel: str = MOVER_KERNEL
+    """expression for the names of kernels that copy"""
 
 
 @dataclass(frozen=True)
@@ -41,21 +49,21 @@ class Forward:
     process: int
     device: int
     thread: int
-    """index into ``Trace.threads`` of the thread that opened the range"""
+    """index into ``Trace.threads`` of the thread that ran it"""
     warmup: bool
     start: int
     """when the forward's range opened, ns"""
     end: int
     layers_from: str | None
-    """``nvtx``, ``events``, or None where no layer was found"""
+    """``nvtx``, ``events``, ``nvtx+events``, or None where no layer was found"""
     operations: Ints
     """rows of ``Trace.operations``"""
     role: Ints
     """:class:`~traceview.analysis.roles.Role` of each operation"""
     layer: Ints
     """layer of each load or compute operation, or -1"""
-    load_ranges: Ints
-    """rows of ``Trace.ranges``: the ranges in which the trace submits loads"""
+    submissions: Submissions
+    """when threads submitted loads, of this and all other forwards"""
 
     def rows(self, role: Role) -> Ints:
         """Return the rows of ``Trace.operations`` that have one role, in start order."""
@@ -64,145 +72,81 @@ class Forward:
 
 
 def find_forwards(trace: Trace, options: ForwardOptions | None = None) -> tuple[Forward, ...]:
-    """Return every (forward range, device that computes in it), in the order of the ranges.
+    """Return every (forward, device that computes in it), in the order in which forwards begin.
 
-    A forward range without a compute operation on a device has no entry there. Raises ``SelectionError`` where
+    A forward without a compute operation on a device has no entry there. Raises ``SelectionError`` where
     ``options.selected`` keeps none of the forwards that there are.
     """
     options = options or ForwardOptions()
     named = read_names(trace, options.names)
-    outer = outermost(trace.ranges, np.flatnonzero(named.meaning == Named.FORWARD))
-    if not len(outer):
-        return ()
-    layered = np.flatnonzero(named.meaning > Named.FORWARD)
-    op_range = _innermost_of_launch(trace, layered)
-    op_forward = _innermost_of_launch(trace, outer)
-    elsewhere = _forward_of_far_ranges(trace, named, outer, op_range)
-    far = (op_forward < 0) & (op_range >= 0)
-    op_forward[far] = elsewhere[op_range[far]]
+    compile_pattern("--mover-kernel", options.mover_kernel)
     mover = is_mover(trace, options.mover_kernel)
-    found = _entries(trace, named, (outer, op_forward, op_range), mover)
-    return _select(_mark_warmup(found, outer, trace, options.warmup), options.selected, len(outer))
-
-
-def outermost(ranges: Ranges, rows: Ints) -> Ints:
-    """Return those of ``rows`` that lie in no other of them on their thread."""
-    kept = []
-    for thread in np.unique(ranges.thread[rows]):
-        own = rows[ranges.thread[rows] == thread]
-        reach = np.maximum.accumulate(ranges.end[own])
-        inside = np.concatenate(([False], ranges.end[own][1:] <= reach[:-1]))
-        kept.append(own[~inside])
-    return np.sort(np.concatenate(kept)) if kept else rows
-
-
-def innermost_range(trace: Trace, rows: Ints, calls: Ints) -> Ints:
-    """Return, for each call, the innermost of the ranges ``rows`` that it started in on its own thread, or -1."""
-    found = np.full(len(calls), -1, dtype=np.int64)
-    threads = trace.calls.thread[calls]
-    for thread in np.unique(trace.ranges.thread[rows]):
-        own = rows[trace.ranges.thread[rows] == thread]
-        mine = np.flatnonzero(threads == thread)
-        at = intervals.innermost(trace.ranges.start[own], trace.ranges.end[own], trace.calls.start[calls[mine]])
-        found[mine] = np.where(at >= 0, own[at], -1)
-    return found
-
-
-def _innermost_of_launch(trace: Trace, rows: Ints) -> Ints:
-    """Return, for each operation, the innermost of the ranges ``rows`` that it was launched in, or -1."""
-    found = np.full(len(trace.operations), -1, dtype=np.int64)
-    launched = np.flatnonzero(trace.operations.launch >= 0)
-    found[launched] = innermost_range(trace, rows, trace.operations.launch[launched])
-    return found
-
-
-def _forward_of_far_ranges(trace: Trace, named: NamedRanges, outer: Ints, op_range: Ints) -> Ints:
-    """Return, for each range, the forward that its operations belong to though it lies in none on its own thread.
-
-    A load belongs where its event is waited for; anything else where its range starts.
-    """
-    ranges = trace.ranges
-    found = np.full(len(ranges), -1, dtype=np.int64)
-    far = np.unique(op_range[op_range >= 0])
-    process = np.array([thread.process for thread in trace.threads], dtype=np.int64)
-    for one in np.unique(process[ranges.thread[outer]]):
-        own = outer[process[ranges.thread[outer]] == one]
-        mine = far[process[ranges.thread[far]] == one]
-        at = intervals.innermost(ranges.start[own], ranges.end[own], ranges.start[mine])
-        found[mine] = np.where(at >= 0, own[at], -1)
-    loads = far[named.meaning[far] == Named.LOAD]
-    waited = _forward_of_waits(trace, outer, op_range, loads)
-    found[loads] = np.where(waited >= 0, waited, found[loads])
-    return found
-
-
-def _forward_of_waits(trace: Trace, outer: Ints, op_range: Ints, loads: Ints) -> Ints:
-    """Return, for each load range, the forward that first waits for the event recorded after its operations, or -1."""
-    found = np.full(len(loads), -1, dtype=np.int64)
-    pairs = pair_waits(trace)
-    if not len(loads) or not (pairs >= 0).any():
-        return found
-    wait_forward = innermost_range(trace, outer, trace.event_waits.call)
-    wait_forward[trace.event_waits.call < 0] = -1
-    forward_of_record: dict[int, int] = {}
-    for record, forward in zip(pairs.tolist(), wait_forward.tolist(), strict=True):
-        if record >= 0 and forward >= 0:
-            forward_of_record.setdefault(record, forward)
-    records = rows_by_stream(trace.event_records, len(trace.streams))
-    operations = trace.operations
-    by_range = np.argsort(op_range, kind="stable")
-    sorted_range = op_range[by_range]
-    for position, row in enumerate(loads.tolist()):
-        low, high = np.searchsorted(sorted_range, (row, row + 1))
-        own = by_range[low:high]
-        last = own[np.argmax(operations.launch[own])]
-        candidates = records[operations.stream[last]]
-        after = np.searchsorted(trace.event_records.call[candidates], operations.launch[last], side="right")
-        if after < len(candidates):
-            found[position] = forward_of_record.get(int(candidates[after]), -1)
-    return found
-
-
-def _entries(trace: Trace, named: NamedRanges, placed: tuple[Ints, Ints, Ints], mover: np.ndarray) -> list[Forward]:
-    """Return one forward per (range, device) that has a compute operation."""
-    outer, op_forward, op_range = placed
     by_share = load_streams(trace, mover)
+    if options.layers_from == "events":
+        named = NamedRanges(np.where(named.meaning == Named.FORWARD, named.meaning, int(Named.NOTHING)), named.layer)
+    spans, placed = place_by_names(trace, named)
+    by_name = placed.meaning.copy()
+    if _asks_events(named, options.layers_from):
+        layers = find_event_layers(trace, by_share, mover)
+        spans, placed = place_by_events(trace, named, (spans, placed), layers, options.layers_per_forward)
+    submissions = find_submissions(trace, named, by_name, placed)
+    found = [
+        _forward(trace, spans[number], number, rows, placed, (by_share, mover, by_name, submissions))
+        for number, rows in _by_span_and_device(trace, placed)
+    ]
+    computing = [forward for forward in found if (forward.role == Role.COMPUTE).any()]
+    return _select(_mark_warmup(computing, options.warmup), options.selected, len(spans))
+
+
+def _asks_events(named: NamedRanges, layers_from: str | None) -> bool:
+    """Return whether events are asked for layers: always, never, or where loads or computes have no names."""
+    both = (named.meaning == Named.LOAD).any() and (named.meaning == Named.COMPUTE).any()
+    return layers_from == "events" or (layers_from is None and not both)
+
+
+def _by_span_and_device(trace: Trace, placed: Placement) -> list[tuple[int, Ints]]:
+    """Return, for each span and device, the rows of its operations in start order."""
     devices = trace.operation_device()
-    inside = np.flatnonzero(op_forward >= 0)
-    order = inside[np.lexsort((inside, devices[inside], op_forward[inside]))]
-    keys = np.stack((op_forward[order], devices[order]))
-    cuts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
-    load_ranges = np.flatnonzero(named.meaning == Named.LOAD)
-    found = []
-    for rows in np.split(order, cuts) if len(order) else []:
-        row = int(op_forward[rows[0]])
-        of_range = np.where(op_range[rows] >= 0, named.meaning[op_range[rows]], int(Named.NOTHING))
-        role = find_roles(trace.operations.take(rows), of_range, by_share, mover[rows])
-        if not (role == Role.COMPUTE).any():
-            continue
-        layer = np.where(of_range > Named.FORWARD, named.layer[op_range[rows]], -1)
-        thread = int(trace.ranges.thread[row])
-        found.append(
-            Forward(
-                name=trace.names[trace.ranges.name[row]],
-                index=int(np.searchsorted(outer, row)),
-                process=trace.threads[thread].process,
-                device=int(devices[rows[0]]),
-                thread=thread,
-                warmup=False,
-                start=int(trace.ranges.start[row]),
-                end=int(trace.ranges.end[row]),
-                layers_from="nvtx" if (layer >= 0).any() else None,
-                operations=rows,
-                role=role,
-                layer=np.where((role == Role.LOAD) | (role == Role.COMPUTE), layer, -1),
-                load_ranges=load_ranges,
-            )
-        )
-    return found
+    inside = np.flatnonzero(placed.span >= 0)
+    order = inside[np.lexsort((inside, devices[inside], placed.span[inside]))]
+    if not len(order):
+        return []
+    changes = (placed.span[order][1:] != placed.span[order][:-1]) | (devices[order][1:] != devices[order][:-1])
+    return [(int(placed.span[rows[0]]), rows) for rows in np.split(order, np.flatnonzero(changes) + 1)]
 
 
-def _mark_warmup(found: list[Forward], outer: Ints, trace: Trace, warmup: int | None) -> list[Forward]:
+def _forward(
+    trace: Trace, span: Span, index: int, rows: Ints, placed: Placement, known: tuple[Flags, Flags, Ints, Submissions]
+) -> Forward:
+    by_share, mover, by_name, submissions = known
+    meaning = placed.meaning[rows]
+    role = find_roles(trace.operations.take(rows), meaning, by_share, mover[rows])
+    layered = (meaning > Named.FORWARD) & (placed.layer[rows] >= 0)
+    return Forward(
+        name=span.name,
+        index=index,
+        process=trace.threads[span.thread].process,
+        device=trace.streams[int(trace.operations.stream[rows[0]])].device,
+        thread=span.thread,
+        warmup=False,
+        start=span.start,
+        end=span.end,
+        layers_from=_origin(by_name[rows][layered] > Named.FORWARD),
+        operations=rows,
+        role=role,
+        layer=np.where((role == Role.LOAD) | (role == Role.COMPUTE), placed.layer[rows], -1),
+        submissions=submissions,
+    )
+
+
+def _origin(named: Flags) -> str | None:
+    """Return where a forward's layers come from, given which of its layers' operations were named."""
+    if not len(named):
+        return None
+    return "nvtx" if named.all() else "nvtx+events" if named.any() else "events"
+
+
+def _mark_warmup(found: list[Forward], warmup: int | None) -> list[Forward]:
     """Mark the forwards numbered below 0, else the first of each process; a process's only forward is no warm-up."""
     marked = []
     for process in dict.fromkeys(forward.process for forward in found):

@@ -10,9 +10,9 @@ import numpy as np
 from traceview import intervals
 from traceview.analysis.busy import Busy
 from traceview.analysis.copies import direction_name
-from traceview.analysis.forwards import innermost_range
 from traceview.analysis.naming import compile_pattern
 from traceview.analysis.roles import Role
+from traceview.analysis.spans import innermost_range
 from traceview.intervals import Intervals
 from traceview.model import CallKind, Direction
 from traceview.report import CATEGORIES, Sync

@@ -51,6 +51,11 @@ _FORWARDS = (
     click.option("--forward-range", metavar="RE", default=naming.FORWARD_PATTERN, help="Names of forward ranges."),
     click.option("--load-range", metavar="RE", default=naming.LOAD_PATTERN, help="Names of load ranges; group layer."),
     click.option("--compute-range", metavar="RE", default=naming.COMPUTE_PATTERN, help="Names of compute ranges."),
+    click.option("--layers-from", type=click.Choice(["nvtx", "events"]), help="Names only, or events for loads too."),
+    click.option(
+        "--layers-per-forward", type=click.IntRange(1), metavar="N", help="Layers by events that are one pass."
+    ),
+    click.option("--mover-kernel", metavar="RE", help="Names of kernels that copy; has a default."),
     click.option("--domain", metavar="NAME", help="Only ranges of this NVTX domain name forwards and layers."),
     click.option("--allow-sync", metavar="RE", help="Ranges in which blocking calls are meant."),
     click.option("--warmup", type=click.IntRange(0), metavar="N", help="Forwards of each process that are warm-up."),
@@ -92,6 +97,15 @@ def report_options(chosen: dict[str, Any]) -> ReportOptions:
     from traceview.analysis.forwards import ForwardOptions
     from traceview.analysis.naming import RangeNames
     from traceview.analysis.report import ReportOptions
+    from traceview.analysis.roles import MOVER_KERNEL
 
     names = RangeNames(chosen["forward_range"], chosen["load_range"], chosen["compute_range"], chosen["domain"])
-    return ReportOptions(ForwardOptions(names, chosen["warmup"], chosen["forwards"]), chosen["allow_sync"])
+    forwards = ForwardOptions(
+        names=names,
+        warmup=chosen["warmup"],
+        selected=chosen["forwards"],
+        layers_from=chosen["layers_from"],
+        layers_per_forward=chosen["layers_per_forward"],
+        mover_kernel=chosen["mover_kernel"] or MOVER_KERNEL,
+    )
+    return ReportOptions(forwards, chosen["allow_sync"])
