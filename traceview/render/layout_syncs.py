@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,12 @@ def syncs_section(report: Report) -> tuple[Section, ...]:
     return (Section("Blocking calls", _about(len(measured)), (table, *note)),)
 
 
+@lru_cache(maxsize=4096)
+def _folded(range_name: str) -> str:
+    """Return the name with ``*`` for each number that stands alone: thousands of ranges differ in nothing else."""
+    return _NUMBER.sub("*", range_name)
+
+
 def accidental_lines(report: Report) -> tuple[Line, ...]:
     """Return a line on what accidental calls cost a forward, where it is a part that tells."""
     forwards = measured_forwards(report)
@@ -109,7 +116,7 @@ def _about(measured: int) -> str:
 def _grouped(syncs: Iterable[Sync]) -> list[_Group]:
     groups: dict[tuple[object, ...], list[Sync]] = defaultdict(list)
     for sync in syncs:
-        place = _NUMBER.sub("#", sync.range_name) if sync.range_name else None
+        place = _folded(sync.range_name) if sync.range_name else None
         key = (sync.api, sync.kind, sync.accidental, sync.boundary, sync.forward is None, place)
         groups[(*key, sync.where, sync.direction)].append(sync)
     return sorted((_group(members) for members in groups.values()), key=lambda group: group.order)
@@ -158,7 +165,7 @@ def _where(group: _Group) -> Line:
     parts = []
     if group.ranges:
         several = len(group.ranges) > 1
-        parts.append(name(_NUMBER.sub("*", group.ranges[0]) if several else group.ranges[0], 40))
+        parts.append(name(_folded(group.ranges[0]) if several else group.ranges[0], 40))
     if group.first.where:
         parts += [Part(" at " if parts else "at ", MUTED), name(group.first.where[0], 48)]
     return tuple(parts)
