@@ -49,7 +49,7 @@ def prepare(options: Options) -> Bench:
     that slows loads would stretch the compute that hides them.
     """
     stream = new_stream()
-    plain = plain_copy(stream)
+    plain = plain_copy()
     torch.manual_seed(options.shape.seed)
     buffers = []
     for _ in range(options.shape.layers):

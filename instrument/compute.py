@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -14,10 +15,13 @@ from instrument.streams import elapsed_ns, new_event
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MATMULS = 4
-_MOST_ROWS = 16384
+_MATMULS = 2
+"""Few, since every boundary between kernels costs some microseconds in which nothing computes."""
+
+_MOST_ROWS = 32768
 _ROW_STEP = 128
 _WIDEST = 4096
+_SPIN_UP_S = 0.3
 _ROUNDS = 8
 
 
@@ -35,7 +39,7 @@ def calibrate(target_ns: float, measure: Callable[[int, int], float]) -> Size:
 
     Time grows in steps with the rows (whole tiles on whole SMs), so the closest of several tries is kept.
     """
-    matmuls, rows = _MATMULS, 2048
+    matmuls, rows = _MATMULS, 4096
     tried: dict[tuple[int, int], float] = {}
     for _ in range(_ROUNDS):
         if (matmuls, rows) in tried:
@@ -89,6 +93,8 @@ def square_side(layer_bytes: int) -> int:
 def stopwatch(compute: LayerCompute, stream: torch.cuda.Stream, repeats: int = 9) -> Callable[[int, int], float]:
     """Return ``measure(matmuls, rows)``: the median time in ns of a layer's compute, after it was launched once."""
 
+    _spin_up(compute, stream)
+
     def measure(matmuls: int, rows: int) -> float:
         marks = [new_event() for _ in range(repeats + 1)]
         with torch.cuda.stream(stream):
@@ -101,3 +107,12 @@ def stopwatch(compute: LayerCompute, stream: torch.cuda.Stream, repeats: int = 9
         return median(elapsed_ns(a, b) for a, b in pairwise(marks))
 
     return measure
+
+
+def _spin_up(compute: LayerCompute, stream: torch.cuda.Stream) -> None:
+    """Keep the device busy until its clocks have left their idle state: times before that mislead."""
+    until = time.perf_counter() + _SPIN_UP_S
+    with torch.cuda.stream(stream):
+        while time.perf_counter() < until:
+            compute.launch(0, _MATMULS, _MOST_ROWS // 4)
+            stream.synchronize()

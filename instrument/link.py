@@ -8,7 +8,7 @@ from itertools import pairwise
 import torch
 
 from instrument import cudart
-from instrument.streams import elapsed_ns, new_event
+from instrument.streams import elapsed_ns, new_event, new_stream
 
 _PLAIN_COPY_BYTES = 512 << 20
 _REPEATS = 3
@@ -22,8 +22,9 @@ class PlainCopy:
     bytes_per_s: int
 
 
-def plain_copy(stream: torch.cuda.Stream) -> PlainCopy:
-    """Copy a large pinned buffer a few times with nothing beside it and time it with CUDA events."""
+def plain_copy() -> PlainCopy:
+    """Copy a large pinned buffer a few times with nothing beside it, on a stream of its own, timed with CUDA events."""
+    stream = new_stream()
     source = torch.ones(_PLAIN_COPY_BYTES, dtype=torch.uint8, pin_memory=True)
     target = torch.empty(_PLAIN_COPY_BYTES, dtype=torch.uint8, device="cuda")
     marks = [new_event() for _ in range(_REPEATS + 1)]

@@ -39,7 +39,7 @@ FAULTS = {
 }
 """What can be done to the pipeline on purpose, each with what it does."""
 
-DEFAULT_LATE_US = 1000
+DEFAULT_LATE_US = 2000
 """Host work between two submissions of the fault ``late-submission``, in microseconds, unless told otherwise."""
 
 DEFAULT_SM_BLOCKS = 32

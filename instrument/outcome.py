@@ -67,7 +67,7 @@ def summary(line: dict[str, Any]) -> str:
     def middle(key: str) -> float:
         return float(median(forward[key] for forward in line["forwards"]))
 
-    rate, plain = middle("load_bytes_per_s") / 1e9, line["plain_copy"]["bytes_per_s"] / 1e9
+    rate, plain = middle("load_span_bytes_per_s") / 1e9, line["plain_copy"]["bytes_per_s"] / 1e9
     sizes = line["bytes"]
     checks = line["verification"] + line.get("writeback_verification", [])
     wrong = sum(check["wrong_bytes"] for check in checks)

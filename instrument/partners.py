@@ -56,6 +56,11 @@ class InboundPeer:
         for _ in range(self.copies):
             _peer_copy(self.target, self.source, self.stream)
 
+    def as_json(self) -> dict[str, object]:
+        """Return how much was copied in each forward, and whether the right bytes arrived."""
+        right = torch.equal(self.target.cpu(), self.source.cpu())
+        return {"copies": self.copies, "copy_bytes": self.source.numel(), "verified": right}
+
 
 def inbound_peer(shape: Shape, plain: PlainCopy) -> InboundPeer:
     """Prepare peer copies that last about as long as a forward's loads do at the rate of the plain copy."""
@@ -63,8 +68,9 @@ def inbound_peer(shape: Shape, plain: PlainCopy) -> InboundPeer:
         raise InstrumentError("GPU 1 cannot reach GPU 0 directly, so --inbound-peer is unavailable here")
     _enable_peer_access(0, 1)
     _enable_peer_access(1, 0)
-    source = torch.zeros(shape.layer_bytes, dtype=torch.uint8, device="cuda:1")
+    source = torch.randint(256, (shape.layer_bytes,), dtype=torch.uint8, device="cuda:1")
     target = torch.zeros(shape.layer_bytes, dtype=torch.uint8, device="cuda:0")
+    torch.cuda.synchronize(1)
     stream = new_stream()
     begin, end = new_event(), new_event()
     _peer_copy(target, source, stream)
@@ -85,5 +91,8 @@ def _peer_copy(target: torch.Tensor, source: torch.Tensor, stream: torch.cuda.St
 def _enable_peer_access(device: int, other: int) -> None:
     with torch.cuda.device(device):
         code = cudart.runtime().cudaDeviceEnablePeerAccess(other, 0)
-    if code != _ALREADY_ENABLED:
+    if code == _ALREADY_ENABLED:
+        # otherwise PyTorch would find this harmless answer and report it as its own error
+        cudart.runtime().cudaGetLastError()
+    else:
         cudart.check(code, f"peer access from GPU {device} to GPU {other}")

@@ -3,25 +3,13 @@
 A module of its own because Triton compiles a function from its source and must be importable where it is defined.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import triton
 import triton.language as tl
 
 
+# Triton reads annotations as its own, so the tensors and numbers have none; a kernel has no other way to take tables
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def kv_cache_transfer(  # noqa: PLR0913  (a kernel has no other way to take its tables)
-    pool: Any,
-    target: Any,
-    sources: Any,
-    targets: Any,
-    sizes: Any,
-    pieces: Any,
-    longest: Any,
-    TILE: tl.constexpr,  # noqa: N803  (Triton's custom for what is known when compiling)
-) -> None:
+def kv_cache_transfer(pool, target, sources, targets, sizes, pieces, longest, TILE: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803, PLR0913
     """Copy ``pieces`` runs of 8-byte words from ``pool`` to ``target``; offsets, sizes and ``longest`` in words."""
     tiles = tl.cdiv(longest, TILE)
     for step in range(tl.program_id(0), pieces * tiles, tl.num_programs(0)):

@@ -38,18 +38,23 @@ class LayerTimes:
 
 @dataclass(frozen=True)
 class ForwardTimes:
-    """One forward on the device, in ns.
+    """One forward on the device; times in ns, rates in bytes per second.
 
     ``makespan_ns``: first load's start to last compute's end; ``first_layer_exposed_ns``: first load's start to the
-    first layer's first kernel; ``load_span_ns``: first load's start to the last load's end, which gaps between pieces
-    lengthen; ``load_bytes_per_s``: bytes over that span.
+    first layer's first kernel; ``load_busy_ns``: the layers' load times together, ``load_bytes_per_s`` the rate over
+    them; ``load_span_ns``: first load's start to the last load's end, gaps between layers included, and
+    ``load_span_bytes_per_s`` the rate over that. Gaps between the pieces of one layer are in both, since events stand
+    before and after a layer's pieces only. A load starts at its event, which an idle stream passes before the call that
+    submits the first piece: with movers whose call is slow (``batch``, ``sm``) up to some 100 us early.
     """
 
     number: int
     makespan_ns: int
     first_layer_exposed_ns: int
-    load_span_ns: int
+    load_busy_ns: int
     load_bytes_per_s: int
+    load_span_ns: int
+    load_span_bytes_per_s: int
     layers: list[LayerTimes]
 
     def as_json(self) -> dict[str, Any]:
@@ -80,11 +85,14 @@ def forward_times(number: int, n_bytes: int, stamps: list[list[int]]) -> Forward
         LayerTimes(layer, load_end[layer] - load_start[layer], compute_end[layer] - compute_start[layer])
         for layer in range(len(load_start))
     ]
+    busy = sum(layer.load_ns for layer in layers)
     return ForwardTimes(
         number=number,
         makespan_ns=max(compute_end) - begin,
         first_layer_exposed_ns=compute_start[0] - begin,
+        load_busy_ns=busy,
+        load_bytes_per_s=round(n_bytes * 1e9 / busy),
         load_span_ns=span,
-        load_bytes_per_s=round(n_bytes * 1e9 / span),
+        load_span_bytes_per_s=round(n_bytes * 1e9 / span),
         layers=layers,
     )

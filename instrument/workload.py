@@ -127,12 +127,18 @@ def _verify(options: Options, pipeline: Pipeline) -> dict[str, Any]:
         reference = np.empty(shape.pool_bytes, dtype=np.uint8)
         fill(reference, shape.seed)
 
+    brought_back = torch.empty(shape.layer_bytes, dtype=torch.uint8, pin_memory=True)
+
     def on_device(layer: int) -> NDArray[np.uint8]:
-        return pipeline.buffers[layer].cpu().numpy()
+        return brought_back.copy_(pipeline.buffers[layer]).numpy()
 
     result = {"verification": check_layers(reference, shape, on_device)}
     if pipeline.writeback is not None:
         host = pipeline.writeback.host.numpy().reshape(shape.layers, -1)
         result["writeback_verification"] = check_layers(reference, shape, lambda layer: host[layer])
     right = all(check.wrong_bytes == 0 for checks in result.values() for check in checks)
-    return {"verified": right} | {name: [check.as_json() for check in checks] for name, checks in result.items()}
+    found: dict[str, Any] = {name: [check.as_json() for check in checks] for name, checks in result.items()}
+    if pipeline.inbound is not None:
+        found["inbound_peer"] = pipeline.inbound.as_json()
+        right = right and bool(found["inbound_peer"]["verified"])
+    return {"verified": right, **found}

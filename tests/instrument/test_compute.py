@@ -24,7 +24,7 @@ def test_compute_gets_as_close_to_the_wanted_length_as_whole_tiles_allow(target_
     size = calibrate(target_ns, measure)
     assert abs(size.measured_ns - target_ns) <= size.matmuls * 5_400 / 2
     assert size.measured_ns == round(measure(size.matmuls, size.rows))
-    assert size.rows <= 16384
+    assert size.rows <= 32768
 
 
 def test_a_length_below_one_product_gives_the_smallest() -> None:

@@ -160,7 +160,8 @@ def test_ranges_carry_numbers_layers_and_bytes(log) -> None:
 def test_times_come_from_the_stamps_of_a_forward() -> None:
     times = forward_times(4, 600, [[0, 100, 210], [100, 200, 300], [110, 240, 400], [230, 390, 520]])
     assert (times.number, times.makespan_ns, times.first_layer_exposed_ns, times.load_span_ns) == (4, 520, 110, 300)
-    assert times.load_bytes_per_s == 2_000_000_000
+    assert (times.load_busy_ns, times.load_span_bytes_per_s) == (290, 2_000_000_000)
+    assert times.load_bytes_per_s == round(600e9 / 290)
     assert [(layer.load_ns, layer.compute_ns) for layer in times.layers] == [(100, 120), (100, 150), (90, 120)]
 
 
