@@ -22,6 +22,7 @@ CATEGORIES = (
     "compute load_copy load_gap stream_queue engine_queue sync implicit_sync submit host sm_busy launch".split()  # noqa: SIM905
 )
 SMALL_COPY_BYTES = 1 << 20
+KINDS = ("kernel", "copy", "memset", "graph")
 EXPLICIT_SYNCS = re.compile(r"cuda(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize")
 ALLOCATORS = re.compile(
     r"cudaMalloc(Host|Managed)?|cudaFree(Host)?|cudaHost(Alloc|Register|Unregister)|cuMem(Alloc|Free)"
@@ -109,13 +110,31 @@ def give_roles(operations: list[Row], calls: list[Row], ranges: list[Row], forwa
             op["role"], op["layer"] = "load", layer_of(around["name"], "load")
         else:
             op["role"], op["layer"] = role_in_compute(op), layer_of(around["name"], "compute")
-    # Reading: a stream carries loads (compute) when an operation of this forward's load (compute) ranges with the
-    # role load (compute) runs on it
-    load_streams = {op["stream"] for op in operations if op["named"] and op["role"] == "load"}
-    compute_streams = {op["stream"] for op in operations if op["named"] and op["role"] == "compute"}
+    load_streams, compute_streams = carriers(operations)
     for op in operations:
         if op["inside"] and not op["named"]:
             op["role"] = role_by_kind(op, load_streams, compute_streams)
+
+
+def carriers(operations: list[Row]) -> tuple[set[Any], set[Any]]:
+    """Return which streams carry loads and which carry compute.
+
+    Reading: those of the operations that this forward's load (compute) ranges name. A forward that names no load takes
+    the streams with at least a tenth of the trace's host-to-device bytes; one that names no compute, those on which
+    its kernels and graphs run.
+    """
+    inside = [op for op in operations if op["inside"]]
+    load_streams = {op["stream"] for op in inside if op["named"] and op["role"] == "load"}
+    if not load_streams:
+        uploads = [op for op in operations if op["direction"] == "h2d"]
+        total = sum(op["bytes"] for op in uploads)
+        for stream in {op["stream"] for op in uploads}:
+            if 10 * sum(op["bytes"] for op in uploads if op["stream"] == stream) >= total > 0:
+                load_streams.add(stream)
+    compute_streams = {op["stream"] for op in inside if op["named"] and op["role"] == "compute"}
+    if not compute_streams:
+        compute_streams = {op["stream"] for op in inside if op["kind"] in ("kernel", "graph")}
+    return load_streams, compute_streams
 
 
 def role_in_compute(op: Row) -> str:
@@ -151,9 +170,10 @@ class Forward:
         give_roles(operations, calls, ranges, forward)
         self.operations, self.calls, self.ranges = operations, calls, ranges
         self.loads = [op for op in operations if op["role"] == "load"]
-        # Reading: of compute operations that start together the shorter comes first, then the one listed first
+        # Reading: of compute operations that start together the shorter comes first, then the one listed first in the
+        # order of the export's tables: kernels, copies, memsets
         computes = [op for op in operations if op["role"] == "compute"]
-        self.computes = sorted(computes, key=lambda op: (op["start"], op["end"]))
+        self.computes = sorted(computes, key=lambda op: (op["start"], op["end"], KINDS.index(op["kind"])))
         self.firsts: dict[int, Row] = {}
         for op in self.computes:
             if op["layer"] is not None:
@@ -254,9 +274,10 @@ def account(operations: list[Row], calls: list[Row], ranges: list[Row], forward:
 def flow_shop(loads: list[Row], computes: list[Row]) -> tuple[int, int]:
     """Return the ideal and the serial time of loading and computing layer after layer.
 
-    Reading: layers follow each other by number.
+    Reading: layers follow each other as they begin to compute; those that only load come last, by number.
     """
-    layers = sorted({op["layer"] for op in loads + computes if op["layer"] is not None})
+    computed = list(dict.fromkeys(op["layer"] for op in computes if op["layer"] is not None))
+    layers = [*computed, *sorted({op["layer"] for op in loads if op["layer"] is not None} - set(computed))]
     load = [len(busy([op for op in loads if op["layer"] == layer])) for layer in layers]
     compute = [len(busy([op for op in computes if op["layer"] == layer])) for layer in layers]
     ways = [sum(load[: k + 1]) + sum(compute[k:]) for k in range(len(layers))]
