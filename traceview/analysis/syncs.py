@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceview import intervals
 from traceview.analysis.busy import Busy
 from traceview.analysis.copies import direction_name
 from traceview.analysis.naming import compile_pattern
 from traceview.analysis.roles import Role
 from traceview.analysis.spans import innermost_range
-from traceview.intervals import Intervals
+from traceview.analysis.sync_costs import find_idle_after
 from traceview.model import CallKind, Direction
-from traceview.report import CATEGORIES, Sync
+from traceview.report import Sync
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 READBACK_BYTES = 64
 """A device-to-host copy up to this size that is waited for at once is a scalar read back."""
 
-_COSTLY = tuple(CATEGORIES.index(name) for name in ("sync", "implicit_sync", "host", "launch"))
-_NEVER = np.iinfo(np.int64).max // 2
 EXPLICIT, IMPLICIT, READBACK = "explicit", "implicit", "scalar_readback"
 
 
@@ -202,58 +199,16 @@ def _costs(
     accountings: Sequence[Accounting],
     placed: tuple[Ints, Ints, Ints],
 ) -> Ints:
-    """Return how much idle GPU time each call caused: until the queue is full again or the next blocking call.
-
-    Only idle time before operations that the call's own thread launched after the call began counts: gaps between
-    operations that were queued already are not its doing, and costs of different calls never overlap.
-    """
+    """Return how much idle GPU time each call caused, over all devices that its forward computes on."""
     call, start, forward_of = placed
-    thread = trace.calls.thread[call]
     cost = np.zeros(len(call), dtype=np.int64)
-    by_forward = np.argsort(forward_of, kind="stable")
+    order = np.argsort(forward_of, kind="stable")
     for forward, accounting in zip(forwards, accountings, strict=True):
-        low, high = np.searchsorted(forward_of[by_forward], (forward.index, forward.index + 1))
-        mine = by_forward[low:high]
-        for one in np.unique(thread[mine]).tolist():
-            rows = mine[thread[mine] == one]
-            until = np.minimum(np.append(start[rows][1:], _NEVER), _queue_full(trace, forward, one, start[rows]))
-            idle, launched = _idle_of(trace, accounting, one)
-            since = np.maximum(start[rows], _first_at_or_after(launched, idle.start, start[rows]))
-            cost[rows] += intervals.coverage(idle, since, until)
+        low, high = np.searchsorted(forward_of[order], (forward.index, forward.index + 1))
+        mine = order[low:high]
+        for part in find_idle_after(trace, forward, accounting, call[mine], start[mine]):
+            cost[mine[part.rows]] += part.cost
     return cost
-
-
-def _idle_of(trace: Trace, accounting: Accounting, thread: int) -> tuple[Intervals, Ints]:
-    """Return the idle time that a thread's blocking calls can have caused, and when what ended it was launched."""
-    holes = accounting.holes
-    launch = trace.operations.launch[holes.before]
-    own = np.isin(holes.category, _COSTLY) & (launch >= 0)
-    own[own] = trace.calls.thread[launch[own]] == thread
-    return Intervals(holes.start[own], holes.end[own]), trace.calls.start[launch[own]]
-
-
-def _queue_full(trace: Trace, forward: Forward, thread: int, since: Ints) -> Ints:
-    """Return, for each moment, when the device next had work queued up behind what it ran.
-
-    That is the end of the operation before the first compute operation that was launched after the moment and whose
-    launch ended before its predecessor on the device did.
-    """
-    operations, calls = trace.operations, trace.calls
-    compute = forward.rows(Role.COMPUTE)
-    before = np.maximum.accumulate(operations.end[compute])[:-1]
-    rows = compute[1:]
-    launch = operations.launch[rows]
-    queued = launch >= 0
-    queued[queued] = (calls.thread[launch[queued]] == thread) & (calls.end[launch[queued]] < before[queued])
-    # operations are in start order: the first of those launched late enough has the smallest end before it
-    return _first_at_or_after(calls.start[launch[queued]], before[queued], since)
-
-
-def _first_at_or_after(launched: Ints, value: Ints, since: Ints) -> Ints:
-    """Return, for each moment, the smallest value among what was launched then or later; never where nothing was."""
-    order = np.argsort(launched, kind="stable")
-    smallest = np.append(np.minimum.accumulate(value[order][::-1])[::-1], _NEVER)
-    return smallest[np.searchsorted(launched[order], since, side="left")]
 
 
 def _launches(trace: Trace, rows: Ints) -> Ints:
