@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -52,7 +53,9 @@ def attach(
     {argument:number} is the first number in the argument's text. Coroutines and generators have the range from their
     first step to their end. Without a profiler nothing is wrapped, so put this behind nsys:
 
-        nsys profile --trace=cuda,nvtx python -m instrument attach --preset sglang-hicache -- python serve.py
+    \b
+        nsys profile --trace=cuda,nvtx \\
+          python -m instrument attach --preset sglang-hicache -- python serve.py
 
     An unknown function ends this with exit code 2 before the program starts. Otherwise the program takes the place of
     this process, and its exit code is the program's. A function that only the import can show to be missing is told on
@@ -61,7 +64,8 @@ def attach(
     wraps = _wraps(specs, presets)
     if not command:
         raise WrongUsageError("there is nothing to run: end with -- python your_program.py")
-    launch = read_launch(command := _runnable(command))
+    command = _runnable(command)
+    launch = read_launch(command)
     if not no_check:
         check(wraps, launch)
     if dry_run:
@@ -86,6 +90,8 @@ def _runnable(command: tuple[str, ...]) -> tuple[str, ...]:
     """Put this Python before a bare ``program.py`` that cannot be executed by itself."""
     if command[0].endswith(".py") and not os.access(command[0], os.X_OK):
         return (sys.executable, *command)
+    if shutil.which(command[0]) is None:
+        raise WrongUsageError(f"cannot start {command[0]}: no such program on PATH")
     return command
 
 

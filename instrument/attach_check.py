@@ -118,9 +118,10 @@ def main() -> None:
     # what Python itself does for a script (its folder) and for -m (the current folder)
     sys.path[:1] = [] if request["first_path"] is None else [request["first_path"]]
     findings = [check_wrap(parse_wrap(spec)) for spec in request["wraps"]]
+    errors = dict.fromkeys(finding.error for finding in findings if finding.error)
     answer = {
         "missing": [name for name in NEEDED if importlib.util.find_spec(name) is None],
-        "errors": [finding.error for finding in findings if finding.error],
+        "errors": list(errors),
         "notes": [finding.note for finding in findings if finding.note],
     }
     json.dump(answer, sys.stdout)

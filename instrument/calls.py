@@ -8,33 +8,38 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
+    from collections.abc import AsyncGenerator, Callable, Iterator
 
     from .ranges import Range
 
     Function = Callable[..., Any]
+    Chooser = Callable[[tuple[Any, ...], dict[str, Any]], Range]
 
 
-def ranged(around: Range, function: Any) -> Any:
-    """Return ``function`` with the range ``around`` each call; its name, signature and kind stay what they were.
+def ranged(function: Any, choose: Chooser, fixed: Range | None = None) -> Any:
+    """Return ``function`` with the range that ``choose`` gives for the arguments of each call around that call.
 
-    Only the kind of an asynchronous generator does not: ``inspect`` sees a plain function that returns one.
+    Results, exceptions, name, signature and kind stay what they were; only an asynchronous generator becomes, for
+    ``inspect``, a plain function that returns one. ``fixed`` is the range when it is the same for every call. Both
+    are plain functions, so they are pickled by name, and bind as methods do.
     """
     if isinstance(function, staticmethod | classmethod):
-        return type(function)(ranged(around, function.__func__))
+        return type(function)(ranged(function.__func__, choose, fixed))
     if inspect.iscoroutinefunction(function):
-        wrapper = _around_coroutine(around, function)
+        wrapper = _around_coroutine(function, choose)
     elif inspect.isgeneratorfunction(function):
-        wrapper = _around_generator(around, function)
+        wrapper = _around_generator(function, choose)
     elif inspect.isasyncgenfunction(function):
-        wrapper = _around_async_generator(around, function)
+        wrapper = _around_async_generator(function, choose)
+    elif fixed is not None:
+        wrapper = _inside(function, fixed)
     else:
-        wrapper = _around_plain(around, function)
+        wrapper = _around_plain(function, choose)
     return functools.wraps(function)(wrapper)
 
 
-def _around_plain(around: Range, function: Function) -> Function:
-    push, pop = around.push, around.pop
+def _inside(function: Function, fixed: Range) -> Function:
+    push, pop = fixed.push, fixed.pop
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         push()
@@ -46,40 +51,39 @@ def _around_plain(around: Range, function: Function) -> Function:
     return wrapper
 
 
-def _around_coroutine(around: Range, function: Function) -> Function:
+def _around_plain(function: Function, choose: Chooser) -> Function:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with choose(args, kwargs):
+            return function(*args, **kwargs)
+
+    return wrapper
+
+
+def _around_coroutine(function: Function, choose: Chooser) -> Function:
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return await awaited(around, function(*args, **kwargs))
+        with _started(choose(args, kwargs)):
+            return await function(*args, **kwargs)
 
     return wrapper
 
 
-def _around_generator(around: Range, function: Function) -> Function:
+def _around_generator(function: Function, choose: Chooser) -> Function:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return (yield from stepped(around, function(*args, **kwargs)))
+        with _started(choose(args, kwargs)):
+            return (yield from function(*args, **kwargs))
 
     return wrapper
 
 
-def _around_async_generator(around: Range, function: Function) -> Function:
+def _around_async_generator(function: Function, choose: Chooser) -> Function:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return async_stepped(around, function(*args, **kwargs))
+        return _stepped(choose(args, kwargs), function(*args, **kwargs))
 
     return wrapper
-
-
-def carrier(function: Any) -> Callable[[Range, Any], Any] | None:
-    """Return what carries a range over the steps of a call of ``function``; None for a plain function."""
-    if inspect.iscoroutinefunction(function):
-        return awaited
-    if inspect.isgeneratorfunction(function):
-        return stepped
-    if inspect.isasyncgenfunction(function):
-        return async_stepped
-    return None
 
 
 @contextmanager
-def started(around: Range) -> Iterator[None]:
+def _started(around: Range) -> Iterator[None]:
     """Hold ``around`` open as a start/end range, which need not nest with the other ranges of the thread."""
     number = around.start()
     try:
@@ -88,21 +92,9 @@ def started(around: Range) -> Iterator[None]:
         around.end(number)
 
 
-async def awaited(around: Range, awaitable: Awaitable[Any]) -> Any:
-    """Await ``awaitable`` inside the range; it opens at the first step."""
-    with started(around):
-        return await awaitable
-
-
-def stepped(around: Range, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Run ``generator`` inside the range, from its first step until it ends, raises or is closed."""
-    with started(around):
-        return (yield from generator)
-
-
-async def async_stepped(around: Range, generator: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
+async def _stepped(around: Range, generator: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
     """Run the asynchronous ``generator`` inside the range; what is sent or thrown in reaches it."""
-    with started(around):
+    with _started(around):
         try:
             item = await anext(generator)
             while True:

@@ -66,7 +66,7 @@ class Range:
 
     def __call__(self, function: F) -> F:
         """Return ``function`` with this range around each call; coroutines and generators as the module says."""
-        return cast("F", ranged(self, function))
+        return cast("F", ranged(function, lambda args, kwargs: self, fixed=self))
 
     def start(self) -> int:
         """Open a range that need not nest; returns the number that ``end`` takes."""

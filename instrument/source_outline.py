@@ -54,31 +54,21 @@ def find_source(module: str, search_path: Sequence[str] | None = None) -> Path |
         if spec is None:
             names = [info.name for info in pkgutil.iter_modules(locations)]
             raise NoSuchModuleError(name, names)
-        locations = _locations(spec)
+        locations = list(spec.submodule_search_locations or ())
     origin = spec.origin if spec is not None else None
     return Path(origin) if origin and origin.endswith(".py") else None
 
 
 def _find(name: str, locations: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:
     if locations is not None:
-        return importlib.machinery.PathFinder.find_spec(name, locations)
+        # the last part alone, because a namespace package asks for its parent by name, and that is not imported
+        return importlib.machinery.PathFinder.find_spec(name.rpartition(".")[2], locations)
     # every finder, because an editable install is known to its own finder only
     for finder in sys.meta_path:
         spec = finder.find_spec(name, None) if hasattr(finder, "find_spec") else None
         if spec is not None:
             return spec
     return None
-
-
-def _locations(spec: importlib.machinery.ModuleSpec) -> list[str]:
-    found = spec.submodule_search_locations
-    if found is None:
-        return []
-    try:
-        return list(found)
-    except KeyError:
-        # a namespace package asks for its parent in sys.modules, and the parent is not imported
-        return list(getattr(found, "_path", []))
 
 
 def outline(source: str) -> Outline:

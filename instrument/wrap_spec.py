@@ -96,8 +96,8 @@ def _parse_field(field: str, form: str, conversion: str | None) -> Field:
 def written(field: Field, arguments: Mapping[str, Any]) -> str:
     """Return a field's text for the arguments of one call; ``?`` for what is not there. Never raises.
 
-    Only numbers, texts, enum members and None are written out; of anything else the name of its type is, because
-    writing a tensor out would wait for the device.
+    Only numbers, texts, None, and the names of classes and enum members are written out; of anything else the name of
+    its type is, because writing a tensor out would wait for the device.
     """
     try:
         value = arguments[field.root]
@@ -114,6 +114,8 @@ def _plain(value: Any) -> str:
         return str(value)
     if isinstance(value, enum.Enum):
         return value.name
+    if isinstance(value, type):
+        return value.__name__
     if isinstance(value, numbers.Integral):
         return str(int(value))
     return type(value).__name__

@@ -43,8 +43,10 @@ class FirstImport:
         self._waiting = set()
         try:
             load("attach_runtime").register(self._specs)
+        except ImportError as error:
+            tell(f"nothing is named, {error.name} is missing: {sys.executable} -m pip install {error.name}")
         except Exception as error:
-            tell(f"this Python runs without ranges: {error!r}")
+            tell(f"nothing is named: {error!r}")
         sys.meta_path.remove(self)
         from importlib.util import find_spec
 
