@@ -25,6 +25,10 @@ _STEP = re.compile(r"\.(?P<attribute>\w+)|\[(?P<index>\w+)\]")
 _LONE_NUMBER = re.compile(r"(?<!\w)\d+(?!\w)")
 
 
+_ABSENT = object()
+_WRITTEN_AS_THEY_ARE = frozenset({int, str, float, bool, type(None)})
+
+
 @dataclass(frozen=True)
 class Wrap:
     """A function by module and dotted name in it, and the text of its range with ``{fields}``."""
@@ -110,7 +114,8 @@ def written(field: Field, arguments: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> str:
-    if value is None or isinstance(value, str | bool | float):
+    # the exact types first: nearly every field is a layer's number, and asking an abstract class costs a microsecond
+    if type(value) in _WRITTEN_AS_THEY_ARE or isinstance(value, str | float):
         return str(value)
     if isinstance(value, enum.Enum):
         return value.name
@@ -136,22 +141,22 @@ def argument_reader(function: Any, roots: Sequence[str]) -> Callable[[tuple[Any,
     missing = [root for root in roots if root not in parameters]
     if missing:
         raise ValueError(f"has no parameter '{missing[0]}' (it has {', '.join(parameters) or 'none'})")
-    names = list(parameters)
-    wanted = [(root, names.index(root), parameters[root]) for root in dict.fromkeys(roots)]
+    readers = {root: _reader_of(root, parameters) for root in roots}
 
     def read(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for root, index, parameter in wanted:
-            if parameter.kind is parameter.VAR_POSITIONAL:
-                values[root] = args[index:]
-            elif parameter.kind is parameter.VAR_KEYWORD:
-                values[root] = {key: value for key, value in kwargs.items() if key not in parameters}
-            elif root in kwargs:
-                values[root] = kwargs[root]
-            elif index < len(args) and parameter.kind is not parameter.KEYWORD_ONLY:
-                values[root] = args[index]
-            elif parameter.default is not parameter.empty:
-                values[root] = parameter.default
-        return values
+        return {root: value for root, of in readers.items() if (value := of(args, kwargs)) is not _ABSENT}
 
     return read
+
+
+def _reader_of(root: str, parameters: Mapping[str, inspect.Parameter]) -> Callable[[Any, dict[str, Any]], Any]:
+    """Return what reads one parameter from a call; everything that is the same for every call is settled here."""
+    parameter, index = parameters[root], list(parameters).index(root)
+    default = _ABSENT if parameter.default is parameter.empty else parameter.default
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        return lambda args, kwargs: args[index:]
+    if parameter.kind is parameter.VAR_KEYWORD:
+        return lambda args, kwargs: {key: value for key, value in kwargs.items() if key not in parameters}
+    if parameter.kind is parameter.KEYWORD_ONLY:
+        return lambda args, kwargs: kwargs.get(root, default)
+    return lambda args, kwargs: args[index] if index < len(args) else kwargs.get(root, default)
