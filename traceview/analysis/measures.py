@@ -33,12 +33,13 @@ def measure(trace: Trace, forward: Forward, accounting: Accounting, baseline: Ke
     computes = [layer.compute_busy_ns for layer in layers]
     ideal = ideal_makespan(loads, computes)
     rows = forward.rows(Role.LOAD)
-    has_layers = bool(layers) and first is not None
+    # a forward in which no load was found says nothing about how its loads hide
+    has_layers = bool(layers) and first is not None and any(loads)
     measures = report.Measures(
         makespan_ns=accounting.makespan_ns,
         lead_in_ns=max(accounting.t0_ns - forward.start, 0),
         first_layer_exposed_ns=int(operations.start[accounting.first_of_layer[first]]) - accounting.t0_ns
-        if first is not None
+        if first is not None and has_layers
         else None,
         exposed_load_ns=sum(exposed) if has_layers else None,
         exposed_load_later_ns=sum(exposed[1:]) if has_layers else None,

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from traceview import report
 from traceview.analysis.accounting import account
 from traceview.analysis.busy import Busy
+from traceview.analysis.causes import Thresholds
 from traceview.analysis.copies import measure_copies, measure_migrations
 from traceview.analysis.doctor import abstentions
+from traceview.analysis.findings import find_causes
 from traceview.analysis.forwards import ForwardOptions, find_forwards
 from traceview.analysis.measures import KernelBaseline, measure, summarise
 from traceview.analysis.overlap import measure_overlap
@@ -26,6 +28,7 @@ class ReportOptions:
     forwards: ForwardOptions = field(default_factory=ForwardOptions)
     allow_sync: str | None = None
     """expression for ranges in which blocking calls are meant"""
+    thresholds: Thresholds = field(default_factory=Thresholds)
 
 
 def build_report(trace: Trace, options: ReportOptions | None = None) -> report.Report:
@@ -49,6 +52,7 @@ def build_report(trace: Trace, options: ReportOptions | None = None) -> report.R
         copies=measure_copies(trace),
         migrations=measure_migrations(trace),
         syncs=list_syncs(trace, blocking),
+        findings=find_causes(trace, found, accountings, forwards, blocking, options.thresholds),
         abstained=abstentions(trace, found),
     )
 

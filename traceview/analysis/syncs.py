@@ -39,7 +39,11 @@ class BlockingCalls:
     """when it began; of a read-back, when its copy was submitted"""
     blocked: Ints
     """ns inside the call; of a read-back, inside both"""
+    previous: Ints
+    """row of the call before it on its thread that submitted or waited for something, or -1"""
     readback: Flags
+    explicit: Flags
+    """whether the call says by its name that it waits"""
     direction: Ints
     """:class:`~traceview.model.Direction` of what it copied, or ``OTHER``"""
     forward: Ints
@@ -76,7 +80,9 @@ def find_blocking_calls(
         call=call,
         start=start,
         blocked=blocked,
+        previous=_previous(trace, busy)[call],
         readback=copy >= 0,
+        explicit=trace.calls.kind[call] == CallKind.SYNC,
         direction=_directions(trace, np.where(copy >= 0, copy, call)),
         forward=forward,
         boundary=boundary,
@@ -154,6 +160,16 @@ def _merge_readbacks(trace: Trace, busy: Busy) -> tuple[Ints, Ints]:
     blocking[copy[copy >= 0]] = False
     rows = np.flatnonzero(blocking)
     return rows, copy[rows]
+
+
+def _previous(trace: Trace, busy: Busy) -> Ints:
+    """Return, for each call, the call before it on its thread that is of any kind but ``OTHER``, or -1."""
+    before = np.full(len(trace.calls), -1, dtype=np.int64)
+    for thread in np.unique(trace.calls.thread).tolist():
+        own = busy.calls_on(thread)
+        own = own[busy.call_kinds[own] != CallKind.OTHER]
+        before[own[1:]] = own[:-1]
+    return before
 
 
 def _directions(trace: Trace, calls: Ints) -> Ints:

@@ -47,6 +47,29 @@ _SELECTION = (
     click.option("--window", type=Slice(float), metavar="A:B", help="Only from A to B ms after the first event."),
     click.option("--nsys", metavar="PROGRAM", help="The nsys that exports a .nsys-rep; else $NSYS, PATH, /opt/nvidia."),
 )
+
+
+class Override(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """``name=number`` for one of the thresholds of findings."""
+
+    name = "name=number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name and the number."""
+        from dataclasses import fields
+
+        from traceview.analysis.causes import Thresholds
+
+        name, _, number = value.partition("=")
+        known = [field.name for field in fields(Thresholds)]
+        if name not in known:
+            self.fail(f"{name!r} is no threshold; there is: {', '.join(known)}", param, ctx)
+        try:
+            return name, float(number)
+        except ValueError:
+            self.fail(f"{number!r} is no number", param, ctx)
+
+
 _FORWARDS = (
     click.option("--forward-range", metavar="RE", default=naming.FORWARD_PATTERN, help="Names of forward ranges."),
     click.option("--load-range", metavar="RE", default=naming.LOAD_PATTERN, help="Names of load ranges; group layer."),
@@ -58,6 +81,14 @@ _FORWARDS = (
     click.option("--mover-kernel", metavar="RE", help="Names of kernels that copy; has a default."),
     click.option("--domain", metavar="NAME", help="Only ranges of this NVTX domain name forwards and layers."),
     click.option("--allow-sync", metavar="RE", help="Ranges in which blocking calls are meant."),
+    click.option(
+        "--threshold",
+        "thresholds",
+        type=Override(),
+        multiple=True,
+        metavar="NAME=X",
+        help="Change when findings count.",
+    ),
     click.option("--warmup", type=click.IntRange(0), metavar="N", help="Forwards of each process that are warm-up."),
     click.option("--forwards", type=Slice(int), metavar="A:B", help="Only forwards A to B - 1, counted from 0."),
 )
@@ -94,6 +125,7 @@ def read_trace(chosen: dict[str, Any]) -> Trace:
 
 def report_options(chosen: dict[str, Any]) -> ReportOptions:
     """Return what the forward options ask for."""
+    from traceview.analysis.causes import Thresholds
     from traceview.analysis.forwards import ForwardOptions
     from traceview.analysis.naming import RangeNames
     from traceview.analysis.report import ReportOptions
@@ -108,4 +140,4 @@ def report_options(chosen: dict[str, Any]) -> ReportOptions:
         layers_per_forward=chosen["layers_per_forward"],
         mover_kernel=chosen["mover_kernel"] or MOVER_KERNEL,
     )
-    return ReportOptions(forwards, chosen["allow_sync"])
+    return ReportOptions(forwards, chosen["allow_sync"], Thresholds(**dict(chosen["thresholds"])))

@@ -1,0 +1,261 @@
+"""Gives a forward's lost time to causes: which cause took which part of the accounting.
+
+Every nanosecond of idle compute goes to at most one cause, so costs never add up to more than the loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceview import intervals
+from traceview.analysis.roles import Role
+from traceview.analysis.sync_costs import find_idle_after
+from traceview.intervals import Intervals
+from traceview.model import Kind, Memory
+from traceview.report import CATEGORIES
+
+if TYPE_CHECKING:
+    from traceview import report
+    from traceview.analysis.accounting import Accounting
+    from traceview.analysis.forwards import Forward
+    from traceview.analysis.syncs import BlockingCalls
+    from traceview.model import Ints, Trace
+    from traceview.report import Measures
+
+PIPELINE_CAUSES = (
+    "late_submission",
+    "host_bound",
+    "accidental_sync",
+    "scalar_readback",
+    "implicit_sync",
+    "head_of_line",
+    "same_stream",
+)
+"""Causes that keep a forward from its ideal: together they cannot cost more than makespan - ideal."""
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """When a cause is worth telling; each can be overridden."""
+
+    min_share: float = 0.01
+    """share of the makespan below which a cause is no finding"""
+    medium_share: float = 0.02
+    """share from which it is of medium severity"""
+    high_share: float = 0.05
+    """share from which it is of high severity"""
+    min_cost_us: float = 50.0
+    """cost in µs below which a cause is no finding, whatever its share"""
+    fragment_pieces: float = 16.0
+    """pieces of one layer's load from which it counts as cut up"""
+    fragment_bytes: float = 1 << 20
+    """median size of a piece, in bytes, above which a load does not count as cut up"""
+    low_rate: float = 0.7
+    """share of the attainable link rate below which a load of large pinned copies is slow"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One forward on one device with everything that is known about it."""
+
+    trace: Trace
+    forward: Forward
+    accounting: Accounting
+    measured: report.Forward
+    blocking: BlockingCalls
+    attainable: float | None
+    """GB/s that large pinned copies get from the link, or None where nothing tells"""
+    thresholds: Thresholds
+
+    def rows(self, role: Role) -> Ints:
+        """Return the rows of the forward's operations with a role."""
+        return self.forward.rows(role)
+
+    @property
+    def measures(self) -> Measures:
+        """Return the forward's measures."""
+        return self.measured.measures
+
+    @property
+    def load_copies(self) -> Ints:
+        """Return the rows of the copies that load."""
+        rows = self.rows(Role.LOAD)
+        copies: Ints = rows[self.trace.operations.kind[rows] == Kind.COPY]
+        return copies
+
+    @property
+    def pageable(self) -> bool:
+        """Whether most bytes that the forward loads come from pageable memory."""
+        rows, operations = self.load_copies, self.trace.operations
+        pageable = operations.n_bytes[rows[operations.memory[rows] == Memory.PAGEABLE]].sum()
+        return bool(2 * pageable > operations.n_bytes[rows].sum())
+
+    @cached_property
+    def pageable_launches(self) -> frozenset[int]:
+        """The calls that submitted loads from pageable memory."""
+        rows, operations = self.load_copies, self.trace.operations
+        return frozenset(operations.launch[rows[operations.memory[rows] == Memory.PAGEABLE]].tolist())
+
+    @property
+    def moved_by_kernels(self) -> bool:
+        """Whether kernels load, so that nothing is known about pieces and rates."""
+        rows = self.rows(Role.LOAD)
+        return bool((self.trace.operations.kind[rows] == Kind.KERNEL).any())
+
+    @property
+    def fragmented(self) -> bool:
+        """Whether the forward's loads are cut into many small pieces."""
+        rows, operations = self.load_copies, self.trace.operations
+        if not len(rows):
+            return False
+        sizes = operations.n_bytes[rows] / np.maximum(operations.pieces[rows], 1)
+        loads = sum(1 for layer in self.measured.layers if layer.load_pieces) or 1
+        many = self.measures.load_pieces / loads >= self.thresholds.fragment_pieces
+        return many and float(np.median(sizes)) <= self.thresholds.fragment_bytes
+
+    @property
+    def load_rate(self) -> float | None:
+        """GB/s while the forward's loads ran, None where kernels moved them or nothing did."""
+        busy = self.measures.load_busy_ns
+        return None if self.moved_by_kernels or not busy else self.measures.load_bytes / busy
+
+
+def attribute(case: Case) -> dict[str, int]:
+    """Return the ns that each cause cost one forward; causes that cost nothing are left out."""
+    costs = dict.fromkeys(("pageable_source", "fragmented_copies", "sm_mover_contention", *PIPELINE_CAUSES), 0)
+    left = _charge_calls(case, costs)
+    spent = case.accounting.categories
+    costs[_feeding_cause(case)] += spent["submit"] + spent["load_gap"]
+    slow = round(spent["stream_queue"] * _lost_rate(case)) if case.pageable else 0
+    costs["pageable_source"] += slow
+    costs["same_stream"] += spent["stream_queue"] - slow
+    costs["head_of_line"] += spent["engine_queue"]
+    costs["host_bound"] += left["host"]
+    if case.moved_by_kernels:
+        costs["sm_mover_contention"] += spent["sm_busy"] + max(case.measures.compute_inflation_ns or 0, 0)
+    costs |= _charge_loads(case, costs)
+    _cap(case, costs)
+    costs["load_bound"] = _load_bound(case, costs)
+    return {name: cost for name, cost in costs.items() if cost > 0}
+
+
+def _charge_calls(case: Case, costs: dict[str, int]) -> dict[str, int]:
+    """Charge blocking calls for their waits and restarts; return what of the host's time no such call explains."""
+    blocking, holes = case.blocking, case.accounting.holes
+    mine = np.flatnonzero(blocking.forward == case.forward.index)
+    host = holes.category == CATEGORIES.index("host")
+    left = int(holes.lengths[host].sum())
+    host_holes = Intervals(holes.start[host], holes.end[host])
+    parts = find_idle_after(case.trace, case.forward, case.accounting, blocking.call[mine], blocking.start[mine])
+    for part in parts:
+        rows = mine[part.rows]
+        meant = blocking.boundary[rows] | blocking.allowed[rows]
+        for position in np.flatnonzero((part.cost > 0) & ~meant).tolist():
+            costs[_cause_of_call(case, int(rows[position]))] += int(part.cost[position])
+        spans = intervals.union(part.since[part.cost > 0], part.until[part.cost > 0])
+        left -= intervals.intersect(host_holes, intervals.intersect(spans, part.idle)).length
+    return {"host": max(left, 0)}
+
+
+def _cause_of_call(case: Case, row: int) -> str:
+    blocking = case.blocking
+    if blocking.readback[row]:
+        return "scalar_readback"
+    if blocking.explicit[row]:
+        # a wait right after a pageable load is the second half of one synchronous copy (tensor.to(device))
+        return "pageable_source" if blocking.previous[row] in case.pageable_launches else "accidental_sync"
+    return "pageable_source" if blocking.call[row] in case.pageable_launches else "implicit_sync"
+
+
+def _feeding_cause(case: Case) -> str:
+    """Return why loads were fed to the device too slowly."""
+    if case.pageable:
+        return "pageable_source"
+    return "fragmented_copies" if case.fragmented else "late_submission"
+
+
+def _charge_loads(case: Case, costs: dict[str, int]) -> dict[str, int]:
+    """Return the changed costs with the exposed copy time charged: what the copies lost against the link's rate.
+
+    The first layer's load is never charged in full, for something has to load first.
+    """
+    charged = {"low_link_rate": 0, "same_stream": costs["same_stream"]}
+    slow = _slow_cause(case)
+    lost = _lost_rate(case) if slow else 0.0
+    streams = _layer_streams(case)
+    for position, (layer, exposed) in enumerate(_load_copy(case).items()):
+        if position and streams.get(layer):
+            charged["same_stream"] += exposed
+        elif slow:
+            charged[slow] = charged.get(slow, costs.get(slow, 0)) + round(exposed * lost)
+    return charged
+
+
+def _slow_cause(case: Case) -> str | None:
+    """Return why the forward's copies ran below the rate of the link, or None where they did not or nobody knows."""
+    rate = case.load_rate
+    if rate is None or case.attainable is None or rate >= case.thresholds.low_rate * case.attainable:
+        return None
+    if case.pageable:
+        return "pageable_source"
+    return "fragmented_copies" if case.fragmented else "low_link_rate"
+
+
+def _lost_rate(case: Case) -> float:
+    rate = case.load_rate
+    return 1.0 - rate / case.attainable if rate is not None and case.attainable else 0.0
+
+
+def _load_copy(case: Case) -> dict[int, int]:
+    """Return how long each layer waited for its load while copies ran, in the order in which layers compute."""
+    holes = case.accounting.holes
+    rows = holes.category == CATEGORIES.index("load_copy")
+    waited: dict[int, int] = {}
+    for row, length in zip(holes.before[rows].tolist(), holes.lengths[rows].tolist(), strict=True):
+        waited[row] = waited.get(row, 0) + length
+    return {layer: waited.get(row, 0) for layer, row in case.accounting.first_of_layer.items()}
+
+
+def _layer_streams(case: Case) -> dict[int, bool]:
+    """Return, for each layer that loads, whether its load ran on the stream of its first compute operation."""
+    operations, forward = case.trace.operations, case.forward
+    loads = forward.role == Role.LOAD
+    same: dict[int, bool] = {}
+    for layer, row in case.accounting.first_of_layer.items():
+        streams = operations.stream[forward.operations[loads & (forward.layer == layer)]]
+        same[layer] = len(streams) > 0 and bool((streams == operations.stream[row]).all())
+    return same
+
+
+def _cap(case: Case, costs: dict[str, int]) -> None:
+    """Shrink what keeps the forward from its ideal to makespan - ideal, where the ideal is known."""
+    if case.measures.ideal_ns is None:
+        return
+    most = max(case.measures.makespan_ns - case.measures.ideal_ns, 0)
+    total = sum(costs[name] for name in PIPELINE_CAUSES)
+    if total > most:
+        for name in PIPELINE_CAUSES:
+            costs[name] = costs[name] * most // total
+
+
+def _load_bound(case: Case, costs: dict[str, int]) -> int:
+    """Return what the forward loses because its loads take longer than its compute, though nothing slows them down.
+
+    The ideal exceeds the first load plus all compute by that; never more than other causes left of the loss.
+    """
+    measures, layers = case.measures, case.measured.layers
+    if measures.ideal_ns is None or case.pageable or case.fragmented or not layers:
+        return 0
+    inflation = max(measures.compute_inflation_ns or 0, 0) if case.moved_by_kernels else 0
+    compute = sum(layer.compute_busy_ns for layer in layers) - inflation
+    first = layers[0].load_busy_ns
+    loss = (
+        measures.makespan_ns
+        - (measures.compute_busy_ns - inflation)
+        - min(first, next(iter(_load_copy(case).values()), 0))
+    )
+    return max(min(measures.ideal_ns - first - compute, loss - sum(costs.values())), 0)

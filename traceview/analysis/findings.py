@@ -1,0 +1,110 @@
+"""Turns lost time into findings: what costs how much, why, and what to do; a healthy trace has none."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceview import units
+from traceview.analysis.advice import ADVICE
+from traceview.analysis.causes import Case, Thresholds, attribute
+from traceview.analysis.copy_rates import link_ceilings
+from traceview.analysis.evidence import find_evidence
+from traceview.analysis.geometric import find_geometric
+from traceview.report import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from traceview import report
+    from traceview.analysis.accounting import Accounting
+    from traceview.analysis.forwards import Forward
+    from traceview.analysis.syncs import BlockingCalls
+    from traceview.model import Trace
+
+TYPICAL_SHARE = 0.87
+"""Share of a PCIe link's ceiling that large pinned copies get; 80 to 90 % is normal."""
+
+
+def find_causes(
+    trace: Trace,
+    forwards: Sequence[Forward],
+    accountings: Sequence[Accounting],
+    measured: Sequence[report.Forward],
+    blocking: BlockingCalls,
+    thresholds: Thresholds,
+) -> tuple[Finding, ...]:
+    """Return the findings of a trace, the costliest first; those of forwards that are not warm-up, by their medians.
+
+    Without a measured forward costs are geometric: a class's busy time that no compute covers.
+    """
+    rates = attainable_rates(trace)
+    cases = [
+        Case(trace, forward, accounting, one, blocking, rates.get(forward.device), thresholds)
+        for forward, accounting, one in zip(forwards, accountings, measured, strict=True)
+        if not forward.warmup
+    ]
+    found = _causal(cases, thresholds) if cases else find_geometric(trace, thresholds)
+    return tuple(sorted(found, key=lambda finding: (-finding.cost_ns, finding.id)))
+
+
+def attainable_rates(trace: Trace) -> dict[int, float]:
+    """Return, for each device, the GB/s that large pinned copies get: seen in the trace, else 87 % of the link."""
+    return {
+        ceiling.device: TYPICAL_SHARE * ceiling.rate if ceiling.source.startswith("PCIe") else ceiling.rate
+        for ceiling in link_ceilings(trace)
+    }
+
+
+def severity(share: float, thresholds: Thresholds) -> str:
+    """Return ``high``, ``medium`` or ``low`` for a share of the makespan."""
+    if share >= thresholds.high_share:
+        return "high"
+    return "medium" if share >= thresholds.medium_share else "low"
+
+
+def worth_telling(cost_ns: float, share: float, thresholds: Thresholds) -> bool:
+    """Return whether a cost is large enough to be a finding."""
+    return share >= thresholds.min_share and cost_ns >= 1000 * thresholds.min_cost_us
+
+
+def _causal(cases: Sequence[Case], thresholds: Thresholds) -> list[Finding]:
+    costs = [attribute(case) for case in cases]
+    makespan = median(case.measures.makespan_ns for case in cases)
+    found = []
+    for name in ADVICE:
+        cost = round(median(one.get(name, 0) for one in costs))
+        share = cost / makespan if makespan else 0.0
+        if worth_telling(cost, share, thresholds):
+            found.append(_finding(name, cost, share, makespan, (cases, costs, thresholds)))
+    return found
+
+
+def _finding(
+    name: str,
+    cost: int,
+    share: float,
+    makespan: float,
+    known: tuple[Sequence[Case], Sequence[Mapping[str, int]], Thresholds],
+) -> Finding:
+    cases, costs, thresholds = known
+    # the forward whose cost stands in the middle is the one to look at
+    order = np.argsort([one.get(name, 0) for one in costs], kind="stable")
+    typical = cases[int(order[(len(order) - 1) // 2])]
+    level = severity(share, thresholds)
+    if name == "load_bound" and level == "high":
+        # nothing is wrong with such a pipeline
+        level = "medium"
+    without = f"without it a forward would take {units.duration(makespan - cost)} instead of {units.duration(makespan)}"
+    return Finding(
+        id=name,
+        severity=level,
+        cost_ns=cost,
+        share=share,
+        basis="accounting",
+        message=ADVICE[name].message,
+        evidence=(*find_evidence(name, typical), without),
+        advice=ADVICE[name].remedy,
+    )
