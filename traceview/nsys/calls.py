@@ -9,7 +9,9 @@ import numpy as np
 
 from traceview.model import Calls
 from traceview.nsys import schema
-from traceview.nsys.names import distinct, process_of
+from traceview.nsys.columns import read_columns
+from traceview.nsys.names import distinct, process_of, run_starts, small, spread
+from traceview.nsys.order import time_order
 
 if TYPE_CHECKING:
     from traceview.model import Ints
@@ -44,19 +46,17 @@ class ApiRows:
 
 def read_api(database: Database) -> ApiRows:
     """Return the export's API calls in start order; a call recorded twice is one row with its stack."""
-    table = _merge_backtraces(database.columns(schema.CALLS))
-    start = table["start"]
-    if np.any(start[1:] < start[:-1]):
-        order = np.argsort(start, kind="stable")
+    table = read_columns(database, schema.CALLS)
+    order = time_order(table["start"])
+    if order is not None:
         table = {name: values[order] for name, values in table.items()}
-    process = process_of(table["tid"])
+    starts = run_starts(table["tid"])
+    process = process_of(table["tid"][starts])
     processes = distinct(process)
-    keys = _keys(processes, process, table["correlation"])
-    rows = np.flatnonzero(keys >= 0)
-    keys = keys[rows]
-    if np.any(keys[1:] < keys[:-1]):
-        order = np.argsort(keys, kind="stable")
-        keys, rows = keys[order], rows[order]
+    table = _merge_backtraces(table)
+    starts = run_starts(table["tid"])
+    process = spread(process_of(table["tid"][starts]), starts, len(table["tid"]))
+    keys, rows = _sorted_keys(_keys(processes, process, table["correlation"]))
     return ApiRows(table, processes, keys, rows)
 
 
@@ -66,13 +66,13 @@ def make_calls(database: Database, api: ApiRows, thread: Ints, names: NameTable)
     raw = distinct(table["name"])
     texts = {number: schema.documented_name(text) for number, text in database.strings(raw[raw >= 0]).items()}
     name = names.add_all(table["name"], texts)
-    kinds = np.array([int(schema.call_kind(text)) for text in names.texts] or [0], dtype=np.int64)
+    kinds = small([*(schema.call_kind(text) for text in names.texts), 0])
     return Calls(
         start=table["start"],
         end=np.maximum(table["end"], table["start"]),
         thread=thread,
         name=name,
-        kind=np.where(name >= 0, kinds[np.maximum(name, 0)], 0),
+        kind=kinds[name],
         stack=table["stack"],
     )
 
@@ -81,9 +81,23 @@ def _keys(processes: Ints, process: Ints, correlation: Ints) -> Ints:
     """Return one number per (process, correlation id), or -1 where there is none or the process is unknown."""
     if not len(processes):
         return np.full(len(process), -1, dtype=np.int64)
+    valid = (correlation > 0) & (correlation < _MAX_CORRELATION)
+    if len(processes) == 1:
+        return np.where(valid & (process == processes[0]), correlation, np.int64(-1))
     index = np.minimum(np.searchsorted(processes, process), len(processes) - 1)
-    valid = (processes[index] == process) & (correlation > 0) & (correlation < _MAX_CORRELATION)
+    valid &= processes[index] == process
     return np.where(valid, index * _MAX_CORRELATION + correlation, -1)
+
+
+def _sorted_keys(keys: Ints) -> tuple[Ints, Ints]:
+    """Return the keys that are not -1 in ascending order, and the row of each; equal keys stand in row order."""
+    rows = np.flatnonzero(keys >= 0)
+    if len(rows) < len(keys):
+        keys = keys[rows]
+    if np.any(keys[1:] < keys[:-1]):
+        order = np.argsort(keys, kind="stable")
+        keys, rows = keys[order], rows[order]
+    return keys, rows
 
 
 def _merge_backtraces(table: Table) -> Table:
@@ -94,27 +108,17 @@ def _merge_backtraces(table: Table) -> Table:
     backtrace = table["event_class"] == schema.BACKTRACE_CLASS
     if not backtrace.any():
         return table
-    thread, correlation = table["tid"], table["correlation"]
-    order = np.lexsort((table["start"], backtrace, correlation, thread))
-    fresh = _changes(thread[order], correlation[order], backtrace[order])
-    positions = np.arange(len(order))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = positions - np.maximum.accumulate(np.where(fresh, positions, 0))
-    order = np.lexsort((backtrace, rank, correlation, thread))
-    same = ~_changes(thread[order], correlation[order], rank[order])
-    paired = np.flatnonzero(same & backtrace[order] & (correlation[order] > 0))
-    second, first = order[paired], order[paired - 1]
+    thread = np.searchsorted(distinct(table["tid"]), table["tid"])
+    correlation = table["correlation"]
+    key = np.where((correlation > 0) & (correlation < _MAX_CORRELATION), thread * _MAX_CORRELATION + correlation, -1)
+    plain_keys, plain = _sorted_keys(np.where(backtrace, -1, key))
+    keys, second = _sorted_keys(np.where(backtrace, key, -1))
+    rank = np.arange(len(keys)) - np.searchsorted(keys, keys, side="left")
+    at = np.searchsorted(plain_keys, keys, side="left") + rank
+    paired = np.flatnonzero(at < len(plain_keys))
+    paired = paired[plain_keys[at[paired]] == keys[paired]]
     stack = table["stack"].copy()
-    stack[first] = stack[second]
+    stack[plain[at[paired]]] = table["stack"][second[paired]]
     kept = np.ones(len(stack), dtype=bool)
-    kept[second] = False
+    kept[second[paired]] = False
     return {name: values[kept] for name, values in {**table, "stack": stack}.items()}
-
-
-def _changes(*columns: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return where a row differs from the one before it in any column; the first row does."""
-    changed = np.zeros(len(columns[0]), dtype=bool)
-    changed[:1] = True
-    for column in columns:
-        changed[1:] |= column[1:] != column[:-1]
-    return changed

@@ -1,4 +1,4 @@
-"""Opens an export for reading only and hands out its columns as arrays.
+"""Opens an export for reading only and hands out rows of queries.
 
 SQLite is told that the file cannot change (``immutable=1``): it takes no lock, writes nothing beside the file and
 reads it even on read-only media.
@@ -12,20 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from traceview.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from traceview.model import Ints
-    from traceview.nsys.schema import Source
-
 SQLITE_MAGIC = b"SQLite format 3\x00"
 EXPORT_HINT = "make one with: nsys export --type sqlite -o trace.sqlite REPORT.nsys-rep"
-_CHUNK_ROWS = 65_536
 _IDS_PER_QUERY = 500
 
 
@@ -46,21 +40,6 @@ class Database:
         with readable(self.path):
             return self.connection.execute(sql, parameters).fetchall()
 
-    def columns(self, source: Source, where: str = "") -> dict[str, Ints]:
-        """Return the fields of a source as int64 arrays of one length; of length 0 where no table of it exists."""
-        table = next((name for name in source.tables if name in self.tables), None)
-        if table is None:
-            return {name: np.empty(0, dtype=np.int64) for name in source.fields}
-        present = self.tables[table]
-        expressions = [
-            f"COALESCE({field.sql}, {field.default})" if present.issuperset(field.needs) else str(field.default)
-            for field in source.fields.values()
-        ]
-        query = f'SELECT {", ".join(expressions)} FROM "{table}" {where}'  # noqa: S608
-        with readable(self.path, table):
-            matrix = _matrix(self.connection.execute(query), len(expressions))
-        return dict(zip(source.fields, matrix, strict=True))
-
     def strings(self, ids: Iterable[int]) -> dict[int, str]:
         """Return the text of each string id that the export knows."""
         wanted = sorted({int(number) for number in ids})
@@ -72,14 +51,6 @@ class Database:
             marks = ",".join("?" * len(some))
             found.update(self.rows(f"SELECT id, value FROM StringIds WHERE id IN ({marks})", some))  # noqa: S608
         return {key: str(value) for key, value in found.items()}
-
-
-def _matrix(cursor: sqlite3.Cursor, width: int) -> Ints:
-    """Return a query's rows as one int64 array of shape (width, rows)."""
-    parts = [np.empty((0, width), dtype=np.int64)]
-    while chunk := cursor.fetchmany(_CHUNK_ROWS):
-        parts.append(np.array(chunk, dtype=np.int64))
-    return np.ascontiguousarray(np.concatenate(parts).T)
 
 
 @contextmanager

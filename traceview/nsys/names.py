@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from traceview.model import Ints
+
+
+_TABLE_SIZE = 1 << 20
+"""Span of ids up to which a table of all of them beats a binary search for each."""
 
 
 @dataclass
@@ -34,15 +38,41 @@ class NameTable:
         """Return the index of each id's text; an id without text is named ``[unknown ID]``, a negative one is -1."""
         known = distinct(ids)
         dense = [self.add(texts.get(number, f"[unknown {number}]")) if number >= 0 else -1 for number in known.tolist()]
-        return np.array(dense, dtype=np.int64)[np.searchsorted(known, ids)]
+        return np.array(dense, dtype=np.int64)[positions(known, ids)]
 
 
 def distinct(values: Ints) -> Ints:
     """Return the sorted distinct values; fast where equal values stand in runs."""
     if not len(values):
         return values
-    changes = np.concatenate(([True], values[1:] != values[:-1]))
-    return np.unique(values[changes])
+    return np.unique(values[run_starts(values)])
+
+
+def run_starts(*columns: Ints) -> Ints:
+    """Return the rows that differ from the row before them in any of some columns; the first row does."""
+    changed = np.zeros(len(columns[0]), dtype=bool)
+    changed[:1] = True
+    for column in columns:
+        changed[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(changed)
+
+
+def positions(known: Ints, values: Ints) -> Ints:
+    """Return where each value stands among the sorted distinct values, all of which are known."""
+    if len(known) == 1:
+        return np.zeros(len(values), dtype=np.int64)
+    first, last = (int(known[0]), int(known[-1])) if len(known) else (0, _TABLE_SIZE)
+    if last - first < _TABLE_SIZE:
+        table = np.zeros(last - first + 1, dtype=np.int64)
+        table[np.subtract(known, first, dtype=np.int64)] = np.arange(len(known))
+        return table[np.subtract(values, first, dtype=np.int64)]
+    return np.searchsorted(known, values)
+
+
+def small(values: Any) -> Ints:
+    """Return codes of an enumeration in one byte each."""
+    narrow: Ints = np.array(values, dtype="int8")
+    return narrow
 
 
 def process_of(identity: Ints) -> Ints:
@@ -57,10 +87,17 @@ def thread_of(identity: Ints) -> Ints:
 
 def index_threads(groups: Iterable[Ints]) -> tuple[tuple[Thread, ...], list[Ints]]:
     """Return the threads named by serialised ids, and for each group of ids their indices."""
-    columns = [(group & 0xFFFFFFFFFFFF) for group in groups]
-    known = distinct(np.concatenate([distinct(column) for column in columns]))
+    runs = [(run_starts(group), group) for group in groups]
+    columns = [group[starts] & 0xFFFFFFFFFFFF for starts, group in runs]
+    known = distinct(np.concatenate(columns))
     threads = tuple(Thread(*pair) for pair in zip(process_of(known).tolist(), thread_of(known).tolist(), strict=True))
-    return threads, [np.searchsorted(known, column) for column in columns]
+    indices = [np.searchsorted(known, column) for column in columns]
+    return threads, [spread(index, starts, len(group)) for index, (starts, group) in zip(indices, runs, strict=True)]
+
+
+def spread(values: Ints, starts: Ints, rows: int) -> Ints:
+    """Return the value of each row's run, for runs that start at some rows."""
+    return np.repeat(values, np.diff(starts, append=rows))
 
 
 def index_streams(
@@ -84,18 +121,21 @@ def index_streams(
 
 def _index(group: dict[str, Ints], seen: dict[Stream, int], known: Mapping[tuple[int, int, int], int]) -> Ints:
     """Return the number of each row's stream, adding streams that neither ``known`` nor ``seen`` has."""
-    keys = [process_of(group["pid"]), group["device"], group["context"], group["green"], group["stream"]]
-    codes = np.zeros(len(keys[0]), dtype=np.int64)
+    columns = [group[name] for name in ("pid", "device", "context", "green", "stream")]
+    starts = run_starts(*columns)
+    keys = [column[starts] for column in columns]
+    keys[0] = process_of(keys[0])
+    codes = np.zeros(len(starts), dtype=np.int64)
     for key in keys:
         values = distinct(key)
         codes = codes * max(len(values), 1) + np.searchsorted(values, key)
     different = distinct(codes)
-    positions = np.searchsorted(different, codes)
+    place_of = np.searchsorted(different, codes)
     example = np.zeros(len(different), dtype=np.int64)
-    example[positions] = np.arange(len(codes))
+    example[place_of] = np.arange(len(codes))
     numbers = []
     for row in zip(*(key[example].tolist() for key in keys), strict=True):
         stream = Stream(*row)
         place = (stream.process, stream.context, stream.number)
         numbers.append(known[place] if place in known else seen.setdefault(stream, len(seen)))
-    return np.array(numbers, dtype=np.int64)[positions] if numbers else positions
+    return spread(np.array(numbers, dtype=np.int64)[place_of], starts, len(columns[0]))

@@ -8,7 +8,9 @@ import numpy as np
 
 from traceview.model import Direction, Kind, Memory, Migrations, Operations
 from traceview.nsys import schema
-from traceview.nsys.names import distinct, process_of
+from traceview.nsys.columns import read_columns
+from traceview.nsys.names import distinct, positions, process_of, run_starts, small, spread
+from traceview.nsys.order import time_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +34,7 @@ _DEFAULTS = {"name": -1, "direction": Direction.OTHER, "memory": Memory.UNKNOWN,
 
 def read_operation_tables(database: Database) -> tuple[dict[Kind, Table], Table]:
     """Return the rows of each kind of operation, and those of unified-memory migrations."""
-    tables = {kind: database.columns(source) for kind, source in _SOURCES.items()}
+    tables = {kind: read_columns(database, source) for kind, source in _SOURCES.items()}
     words = _enumeration(database, schema.COPY_KINDS_TABLE, (*schema.COPY_KINDS, *schema.MIGRATION_KINDS))
     memories = _memories(database)
     copies = tables[Kind.COPY]
@@ -41,8 +43,10 @@ def read_operation_tables(database: Database) -> tuple[dict[Kind, Table], Table]
         copies["direction"], _look_up(copies["source_kind"], memories), _look_up(copies["target_kind"], memories)
     )
     migrates = np.isin(copies["copy_kind"], [n for n, word in words.items() if word in schema.MIGRATION_KINDS])
-    tables[Kind.COPY] = {name: values[~migrates] for name, values in copies.items()}
-    return tables, {name: values[migrates] for name, values in copies.items()}
+    migrations = {name: values[migrates] for name, values in copies.items()}
+    if migrates.any():
+        tables[Kind.COPY] = {name: values[~migrates] for name, values in copies.items()}
+    return tables, migrations
 
 
 def make_operations(
@@ -53,18 +57,32 @@ def make_operations(
     graphs = tables[Kind.GRAPH]
     if len(graphs["start"]):
         graphs["name"] = np.full(len(graphs["start"]), names.add("CUDA graph"), dtype=np.int64)
-    columns: dict[str, list[Ints]] = {name: [] for name in (*_COLUMNS, "kind", "stream", "launch")}
-    for (kind, table), stream in zip(tables.items(), streams, strict=True):
-        rows = len(table["start"])
-        for name in _COLUMNS:
-            columns[name].append(table.get(name, np.full(rows, _DEFAULTS.get(name, 0), dtype=np.int64)))
-        columns["kind"].append(np.full(rows, kind, dtype=np.int64))
-        columns["stream"].append(stream)
-        columns["launch"].append(api.find(process_of(table["pid"]), table["correlation"]))
-    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
-    joined["end"] = np.maximum(joined["end"], joined["start"])
-    operations = Operations(**joined)
-    return operations.take(np.lexsort((operations.end, operations.start)))
+    lengths = [len(table["start"]) for table in tables.values()]
+    columns: Table = {
+        "kind": np.repeat(small(list(tables)), lengths),
+        "stream": np.concatenate(streams),
+        "launch": np.concatenate([_launches(api, table) for table in tables.values()]),
+    }
+    for name in _COLUMNS:
+        # a table's column is dropped as soon as it is joined: a large trace's tables would stand in memory twice
+        parts = [
+            table.pop(name, np.repeat(small([_DEFAULTS.get(name, 0)]), rows))
+            for rows, table in zip(lengths, tables.values(), strict=True)
+        ]
+        columns[name] = np.concatenate(parts)
+    np.maximum(columns["end"], columns["start"], out=columns["end"])
+    order = time_order(columns["start"], columns["end"])
+    if order is not None:
+        for name, values in columns.items():
+            columns[name] = values[order]
+    return Operations(**columns)
+
+
+def _launches(api: ApiRows, table: Table) -> Ints:
+    """Return the row of the call that launched each operation, or -1."""
+    starts = run_starts(table["pid"])
+    process = spread(process_of(table["pid"][starts]), starts, len(table["pid"]))
+    return api.find(process, table["correlation"])
 
 
 def make_migrations(table: Table) -> Migrations:
@@ -105,7 +123,7 @@ def _look_up(values: Ints, meaning: dict[int, int]) -> Ints:
     """Return the meaning of each value, -1 for those that have none."""
     known = distinct(values)
     dense = np.array([meaning.get(number, -1) for number in known.tolist()], dtype=np.int64)
-    return dense[np.searchsorted(known, values)]
+    return small(dense[positions(known, values)])
 
 
 def _host_side(direction: Ints, source: Ints, target: Ints) -> Ints:
@@ -114,4 +132,4 @@ def _host_side(direction: Ints, source: Ints, target: Ints) -> Ints:
     choices = [(Direction.H2D, source), (Direction.D2H, target), (Direction.H2H, either)]
     inside = np.isin(direction, (Direction.D2D, Direction.P2P))
     host = np.select([direction == way for way, _ in choices], [side for _, side in choices], Memory.UNKNOWN)
-    return np.where(inside, int(Memory.DEVICE), host)
+    return small(np.where(inside, int(Memory.DEVICE), host))

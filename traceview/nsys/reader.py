@@ -9,6 +9,7 @@ from traceview.model import Records, Trace
 from traceview.nsys import schema
 from traceview.nsys.calls import make_calls, read_api
 from traceview.nsys.capture import read_capture
+from traceview.nsys.columns import read_columns
 from traceview.nsys.database import EXPORT_HINT
 from traceview.nsys.names import NameTable, index_streams, index_threads, process_of
 from traceview.nsys.operations import make_migrations, make_operations, read_operation_tables
@@ -31,8 +32,8 @@ def read_database(database: Database) -> Trace:
     tables, migrations = read_operation_tables(database)
     if not any(len(table["start"]) for table in (*tables.values(), api.table, migrations)):
         raise _nothing_captured(database)
-    records = database.columns(schema.EVENT_RECORDS)
-    waits, stream_syncs = _split_synchronisations(database.columns(schema.SYNCHRONISATIONS))
+    records = read_columns(database, schema.EVENT_RECORDS)
+    waits, stream_syncs = _split_synchronisations(read_columns(database, schema.SYNCHRONISATIONS))
     range_rows = read_ranges(database)
     streams, stream_index = index_streams(tables.values(), (records, waits, stream_syncs))
     threads, (call_thread, range_thread) = index_threads((api.table["tid"], range_rows.tid))

@@ -20,16 +20,24 @@ BACKTRACE_CLASS = 67
 
 @dataclass(frozen=True)
 class Field:
-    """One integer column: SQL to compute it, what the SQL needs, and its value where the export lacks that."""
+    """One integer of a row: columns of the export, each shifted left and added up; without columns a constant."""
 
-    sql: str
-    needs: tuple[str, ...]
+    columns: tuple[str, ...]
     default: int = 0
+    """the value where the export lacks a column, or the row has none"""
+    shifts: tuple[int, ...] = (0,)
+    small: bool = False
+    """whether it is a number of few digits (an id, a kind), held in the narrowest integers that the file allows"""
 
 
 def column(name: str, default: int = 0) -> Field:
-    """Return the field that is one column of the export."""
-    return Field(f'"{name}"', (name,), default)
+    """Return the field that is one column of the export: a time, a size, a serialised id."""
+    return Field((name,), default)
+
+
+def small(name: str, default: int = 0) -> Field:
+    """Return the field that is one column of small numbers."""
+    return Field((name,), default, small=True)
 
 
 @dataclass(frozen=True)
@@ -43,12 +51,12 @@ class Source:
 _TIMES = {"start": column("start"), "end": column("end")}
 _PLACE = {
     "pid": column("globalPid"),
-    "device": column("deviceId"),
-    "context": column("contextId"),
-    "green": column("greenContextId"),
-    "stream": column("streamId"),
+    "device": small("deviceId"),
+    "context": small("contextId"),
+    "green": small("greenContextId"),
+    "stream": small("streamId"),
 }
-_CORRELATION = {"correlation": column("correlationId")}
+_CORRELATION = {"correlation": small("correlationId")}
 _OPERATION = {**_TIMES, **_PLACE, **_CORRELATION}
 _SHAPE = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
 _SHIFTS = (32, 43, 53, 0, 11, 22)
@@ -57,8 +65,8 @@ KERNELS = Source(
     ("CUPTI_ACTIVITY_KIND_KERNEL",),
     {
         **_OPERATION,
-        "name": column("demangledName", -1),
-        "shape": Field(" + ".join(f'("{name}" << {by})' for name, by in zip(_SHAPE, _SHIFTS, strict=True)), _SHAPE),
+        "name": small("demangledName", -1),
+        "shape": Field(_SHAPE, shifts=_SHIFTS),
     },
 )
 COPIES = Source(
@@ -66,26 +74,26 @@ COPIES = Source(
     {
         **_OPERATION,
         "n_bytes": column("bytes"),
-        "copy_kind": column("copyKind"),
-        "source_kind": column("srcKind", -1),
-        "target_kind": column("dstKind", -1),
-        "source": column("srcDeviceId", -1),
-        "target": column("dstDeviceId", -1),
-        "pieces": column("copyCount", 1),
-        "cause": column("migrationCause"),
+        "copy_kind": small("copyKind"),
+        "source_kind": small("srcKind", -1),
+        "target_kind": small("dstKind", -1),
+        "source": small("srcDeviceId", -1),
+        "target": small("dstDeviceId", -1),
+        "pieces": small("copyCount", 1),
+        "cause": small("migrationCause"),
     },
 )
 MEMSETS = Source(("CUPTI_ACTIVITY_KIND_MEMSET",), {**_OPERATION, "n_bytes": column("bytes")})
-GRAPHS = Source(("CUPTI_ACTIVITY_KIND_GRAPH_TRACE",), {**_OPERATION, "name": Field("-1", ())})
+GRAPHS = Source(("CUPTI_ACTIVITY_KIND_GRAPH_TRACE",), {**_OPERATION, "name": Field((), -1, small=True)})
 CALLS = Source(
     ("CUPTI_ACTIVITY_KIND_RUNTIME",),
     {
         **_TIMES,
         **_CORRELATION,
         "tid": column("globalTid"),
-        "name": column("nameId", -1),
-        "event_class": column("eventClass"),
-        "stack": column("callchainId", -1),
+        "name": small("nameId", -1),
+        "event_class": small("eventClass"),
+        "stack": small("callchainId", -1),
     },
 )
 EVENT_RECORDS = Source(

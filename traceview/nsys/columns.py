@@ -1,0 +1,119 @@
+"""Columns of an export's tables as arrays, whatever the version calls the table and whichever columns it has.
+
+Rows are decoded from the file's pages; where that is not possible SQLite is asked for them, which takes about ten
+times as long and gives the same.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from traceview.errors import InputError
+from traceview.nsys.database import readable
+from traceview.nsys.pages import UnusualPageError
+from traceview.nsys.records import decoded_blocks, stored_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from traceview.model import Flags, Ints
+    from traceview.nsys.database import Database
+    from traceview.nsys.schema import Field, Source
+
+    Table = dict[str, Ints]
+    Block = tuple[int, Table]
+
+_SQL_ROWS = 65_536
+_NARROW: tuple[Any, ...] = (np.int8, np.int16, np.int32)
+
+
+def read_columns(database: Database, source: Source, keep: Callable[[Table], Flags] | None = None) -> Table:
+    """Return the fields of a source as arrays of one length, in row order; of length 0 where no table of it exists.
+
+    Times, sizes and serialised ids are int64, fields of small numbers the narrowest integers that hold them. ``keep``
+    is asked, for a block of rows, which of them to return. Raises ``InputError`` where the file is damaged or a value
+    is no integer.
+    """
+    table = next((name for name in source.tables if name in database.tables), None)
+    if table is None:
+        return {name: np.empty(0, dtype=np.int64) for name in source.fields}
+    present = database.tables[table]
+    held = {name: field for name, field in source.fields.items() if field.columns and present >= set(field.columns)}
+    defaults = {column: field.default for field in held.values() for column in field.columns}
+    try:
+        blocks = _collect(_decoded(database, table, defaults), source, held, keep)
+    except (UnusualPageError, OSError):
+        _check_types(database, table, defaults)
+        with readable(database.path, table):
+            blocks = _collect(_selected(database, table, defaults), source, held, keep)
+    return blocks
+
+
+def _decoded(database: Database, table: str, defaults: Mapping[str, int]) -> Iterator[Block]:
+    with readable(database.path, table):
+        stored = stored_table(database.connection, table)
+    if stored is None or not defaults:
+        raise UnusualPageError
+    yield from decoded_blocks(database.path, stored, defaults)
+
+
+def _selected(database: Database, table: str, defaults: Mapping[str, int]) -> Iterator[Block]:
+    expressions = [f'COALESCE("{name}", {default})' for name, default in defaults.items()] or ["0"]
+    cursor = database.connection.execute(f'SELECT {", ".join(expressions)} FROM "{table}"')  # noqa: S608
+    while rows := cursor.fetchmany(_SQL_ROWS):
+        flat = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=len(rows) * len(expressions))
+        yield len(rows), dict(zip(defaults, flat.reshape(len(rows), -1).T, strict=False))
+
+
+def _check_types(database: Database, table: str, columns: Iterable[str]) -> None:
+    """Raise ``InputError`` where a column holds anything but integers and NULL."""
+    for name in columns:
+        query = f"""SELECT typeof("{name}") FROM "{table}" WHERE typeof("{name}") NOT IN ('integer', 'null') LIMIT 1"""  # noqa: S608
+        for (kind,) in database.rows(query):
+            raise InputError(
+                f"{database.path}: table {table} holds a value that is no integer: {kind} in column {name}",
+                "export it again from the .nsys-rep",
+            )
+
+
+def _collect(
+    blocks: Iterable[Block],
+    source: Source,
+    held: Mapping[str, Field],
+    keep: Callable[[Table], Flags] | None,
+) -> Table:
+    """Return the fields of all blocks, each block reduced to the rows that are kept."""
+    parts = {name: [_narrowed(np.empty(0, dtype=np.int64), field)] for name, field in source.fields.items()}
+    for rows, columns in blocks:
+        table = {name: _field(columns, rows, field, name in held) for name, field in source.fields.items()}
+        if keep is not None:
+            kept = keep(table)
+            table = {name: values[kept] for name, values in table.items()}
+        for name, values in table.items():
+            parts[name].append(values)
+    # popped one by one, so that a column's parts are free before the next one is joined
+    return {name: np.concatenate(parts.pop(name)) for name in source.fields}
+
+
+def _field(columns: Table, rows: int, field: Field, held: bool) -> Ints:
+    """Return one field of a block of rows."""
+    parts = [columns[name] for name in field.columns] if held else [np.full(rows, field.default, dtype=np.int64)]
+    if len(parts) == 1:
+        return _narrowed(parts[0], field)
+    total = np.zeros(rows, dtype=np.int64)
+    for values, shift in zip(parts, field.shifts, strict=True):
+        total += values << shift
+    return total
+
+
+def _narrowed(values: Ints, field: Field) -> Ints:
+    """Return small numbers in the narrowest type that holds them; joining blocks of several types widens them again."""
+    if not field.small:
+        return values
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    fitting = (kind for kind in _NARROW if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    narrow: Ints = values.astype(next(fitting, np.int64))
+    return narrow
