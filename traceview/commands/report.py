@@ -12,6 +12,7 @@ import click
 
 from traceview.commands.options import forward_options, read_trace, report_options, trace_options
 from traceview.output import check_output, write_whole
+from traceview.progress import steps
 from traceview.render import RENDERERS
 
 MAX_WIDTH = 100
@@ -41,18 +42,31 @@ def command(style: str, output: Path | None, force: bool, **chosen: Any) -> None
     Examples:
       traceview report run.sqlite
       traceview report run.sqlite --format json -o run.json
+      traceview report run.sqlite --format html -o run.html
       traceview report run.sqlite --forward-range '^prefill' --allow-sync '^sampling'
     """
     if output is not None:
         check_output(output, force=force, inputs=[chosen["path"]])
     from traceview.analysis.report import build_report
 
-    made = build_report(read_trace(chosen), report_options(chosen))
-    text = _draw(made, style, to_terminal=output is None)
+    with steps(3) as step:
+        step("reading")
+        trace, options = read_trace(chosen), report_options(chosen)
+        step("analysing")
+        made = build_report(trace, options)
+        step("drawing")
+        text = _page(trace, options, made) if style == "html" else _draw(made, style, to_terminal=output is None)
     if output is None:
         click.echo(text, nl=not text.endswith("\n"))
     else:
         write_whole(output, text.encode("utf-8") if text.endswith("\n") else f"{text}\n".encode())
+
+
+def _page(trace: Any, options: Any, made: Any) -> str:
+    """Return a report as a page, with the charts that need the trace itself."""
+    from traceview.analysis.drawings import collect_drawings
+
+    return RENDERERS["html"](made, drawings=collect_drawings(trace, options.forwards, made))
 
 
 def _draw(made: Any, style: str, *, to_terminal: bool) -> str:

@@ -1,4 +1,4 @@
-"""Lays a report out as text, JSON or Markdown; each renderer is imported when it is first used."""
+"""Lays a report out as text, JSON, Markdown or HTML; each renderer is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -28,5 +28,11 @@ def _markdown(report: Report, **options: Any) -> str:
     return render(report, **options)
 
 
-RENDERERS: dict[str, Callable[..., str]] = {"text": _text, "json": _json, "markdown": _markdown}
+def _html(report: Report, **options: Any) -> str:
+    from traceview.render.html import render
+
+    return render(report, **options)
+
+
+RENDERERS: dict[str, Callable[..., str]] = {"text": _text, "json": _json, "markdown": _markdown, "html": _html}
 """By format, the function that turns a report into a string; options are those of that module's ``render``."""

@@ -1,0 +1,102 @@
+// The small charts: the accounting as bars, pieces by size, rate by size.
+
+const SERIES_COLOURS = ["#3b6fb6", "#e8871e", "#0f8a7b", "#7b2d8b", "#8a7a12", "#b3122d", "#8a8f98"];
+
+function drawBars(canvas, bars) {
+  const categories = PALETTE.categories.filter(({ name }) => bars.some((bar) => nsOf(bar, name) > 0));
+  canvas.style.height = `${58 + 46 * bars.length}px`;
+  register(canvas, (colours) => ({
+    grid: { left: 8, right: 24, top: 8, bottom: 8, containLabel: true },
+    tooltip: tooltip(colours, ({ seriesName, data }) => barCard(bars, seriesName, data)),
+    xAxis: axis(colours, { type: "value", axisLabel: { color: colours.muted, formatter: (ms) => `${ms} ms` } }),
+    yAxis: axis(colours, {
+      type: "category", inverse: true, data: bars.map(({ label }) => label),
+      axisLabel: { color: colours.text, fontFamily: colours.font },
+    }),
+    series: categories.map(({ name, colour }) => ({
+      name, type: "bar", stack: "time", barWidth: 26, itemStyle: { color: colour, borderColor: colours.panel, borderWidth: 0.5 },
+      data: bars.map((bar) => ({ value: nsOf(bar, name) / 1e6, ns: nsOf(bar, name), bar: bar.label })),
+      emphasis: { focus: "series" },
+    })),
+  }));
+}
+
+function nsOf(bar, category) {
+  const part = bar.parts.find((one) => one.category === category);
+  return part ? part.ns : 0;
+}
+
+function barCard(bars, name, { ns, bar }) {
+  const total = bars.find(({ label }) => label === bar).parts.reduce((sum, part) => sum + part.ns, 0);
+  const { phrase } = PALETTE.categories.find((category) => category.name === name);
+  const share = `${((ns / total) * 100).toFixed(1)} % of ${duration(total)} ${bar}`;
+  return card(name, [["", duration(ns)], ["", share], ["", phrase]]);
+}
+
+function legendOf(colours, labels) {
+  return {
+    data: labels, bottom: 0, left: 8, type: "scroll", itemHeight: 9, itemWidth: 14,
+    textStyle: { color: colours.text, fontFamily: colours.font }, pageTextStyle: { color: colours.muted },
+    pageIconColor: colours.muted,
+  };
+}
+
+function drawSizes(canvas, { powers, series }) {
+  canvas.style.height = "300px";
+  register(canvas, (colours) => ({
+    grid: { left: 8, right: 16, top: 28, bottom: 56, containLabel: true },
+    legend: legendOf(colours, series.map(({ label }) => label)),
+    tooltip: tooltip(colours, ({ seriesName, value, name }) => card(seriesName, [["from", name], ["pieces", count(value)]])),
+    xAxis: axis(colours, { type: "category", data: powers.map(size), name: "from size", nameLocation: "middle", nameGap: 26 }),
+    yAxis: axis(colours, { type: "log", min: 0.5, name: "pieces", axisLabel: { color: colours.muted, formatter: pieces } }),
+    series: series.map(({ label, pieces: counts }, index) => ({
+      name: label, type: "bar", barMaxWidth: 34, itemStyle: { color: SERIES_COLOURS[index] },
+      data: counts.map((number) => (number > 0 ? number : null)),
+    })),
+  }));
+}
+
+function pieces(value) {
+  return value < 1 ? "" : count(Math.round(value));
+}
+
+function drawRates(canvas, { series, ceilings }) {
+  canvas.style.height = "300px";
+  const top = ceilings.map((ceiling) => ({
+    yAxis: ceiling.rate, label: { formatter: `ceiling ${rate(ceiling.rate)}` }, ceiling,
+  }));
+  register(canvas, (colours) => ({
+    grid: { left: 8, right: 24, top: 28, bottom: 56, containLabel: true },
+    legend: legendOf(colours, series.map(({ label }) => label)),
+    tooltip: tooltip(colours, (hovered) => rateCard(series, hovered)),
+    xAxis: axis(colours, { type: "log", name: "size", nameLocation: "middle", nameGap: 26, logBase: 2,
+      axisLabel: { color: colours.muted, formatter: size, hideOverlap: true } }),
+    yAxis: axis(colours, { type: "value", min: 0, name: "GB/s",
+      max: ({ max }) => (top.some((one) => one.yAxis > max) ? Math.ceil(Math.max(...top.map((one) => one.yAxis)) / 10 + 0.3) * 10 : null) }),
+    series: series.flatMap((group, index) => rateSeries(group, SERIES_COLOURS[index], index ? [] : top, colours)),
+  }));
+}
+
+function rateSeries({ label, points, fit }, colour, ceilings, colours) {
+  const marks = {
+    silent: false, symbol: "none", data: ceilings, lineStyle: { color: colours.strong, type: "dashed", width: 1 },
+    label: { position: "insideStartTop", color: colours.text, fontFamily: colours.font },
+  };
+  const scatter = {
+    name: label, type: "scatter", data: points, symbolSize: 9, itemStyle: { color: colour, opacity: 0.85 }, markLine: marks,
+  };
+  const line = {
+    name: label, type: "line", data: fit, symbol: "none", lineStyle: { color: colour, width: 1.5 }, silent: true,
+  };
+  return fit ? [scatter, line] : [scatter];
+}
+
+function rateCard(series, { componentType, seriesName, value, data }) {
+  if (componentType === "markLine") return card("ceiling", [["", rate(data.ceiling.rate)], ["", data.ceiling.label]]);
+  const [bytes, median, low, high, number] = value;
+  const { fitted } = series.find(({ label }) => label === seriesName);
+  const spread = low === high ? "" : `${rate(low)} to ${rate(high)}`;
+  return card(seriesName, [
+    ["", `${size(bytes)} at ${rate(median)}`], ["from", spread], ["copies", count(number)], ["fit", fitted],
+  ]);
+}
