@@ -114,14 +114,14 @@ class Case:
             return False
         sizes = operations.n_bytes[rows] / np.maximum(operations.pieces[rows], 1)
         loads = sum(1 for layer in self.measured.layers if layer.load_pieces) or 1
-        many = self.measures.load_pieces / loads >= self.thresholds.fragment_pieces
+        many = int(operations.pieces[rows].sum()) / loads >= self.thresholds.fragment_pieces
         return many and float(np.median(sizes)) <= self.thresholds.fragment_bytes
 
     @property
     def load_rate(self) -> float | None:
         """GB/s while the forward's loads ran, None where kernels moved them or nothing did."""
-        busy = self.measures.load_busy_ns
-        return None if self.moved_by_kernels or not busy else self.measures.load_bytes / busy
+        busy, moved = self.measures.load_busy_ns, self.measures.load_bytes
+        return moved / busy if busy and moved is not None and not self.moved_by_kernels else None
 
 
 def attribute(case: Case) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +39,7 @@ def place_by_events(
     span[free] = np.where(passes >= 0, len(spans) + passes, -1)
     op_span = _launched_in(trace, found, placed.span, len(spans))
     number = _number_layers(trace, placed, layers, span)
-    filled = _fill(Placement(op_span, placed.meaning, placed.layer), layers, span, number)
+    filled = _fill(replace(placed, span=op_span), layers, span, number)
     return _in_start_order([*spans, *found], filled)
 
 
@@ -81,11 +82,11 @@ def _fill(placed: Placement, layers: EventLayers, span: Ints, number: Ints) -> P
             # what a stream was given after the forward's end belongs to no layer
             fill &= target == op_span
         op_span[fill], meaning[fill], layer[fill] = target[fill], int(kind), number_of[own[fill]]
-    return Placement(op_span, meaning, layer)
+    return replace(placed, span=op_span, meaning=meaning, layer=layer)
 
 
 def _in_start_order(spans: list[Span], placed: Placement) -> tuple[list[Span], Placement]:
     order = sorted(range(len(spans)), key=lambda number: (spans[number].start, spans[number].end))
     rank = np.full(len(spans) + 1, -1, dtype=np.int64)
     rank[order] = np.arange(len(spans))
-    return [spans[number] for number in order], Placement(rank[placed.span], placed.meaning, placed.layer)
+    return [spans[number] for number in order], replace(placed, span=rank[placed.span])

@@ -62,6 +62,8 @@ class Forward:
     """:class:`~traceview.analysis.roles.Role` of each operation"""
     layer: Ints
     """layer of each load or compute operation, or -1"""
+    ranges: Ints
+    """row of ``Trace.ranges`` that names each operation as a load or compute, or -1"""
     submissions: Submissions
     """when threads submitted loads, of this and all other forwards"""
 
@@ -135,6 +137,7 @@ def _forward(
         operations=rows,
         role=role,
         layer=np.where((role == Role.LOAD) | (role == Role.COMPUTE), placed.layer[rows], -1),
+        ranges=placed.range[rows],
         submissions=submissions,
     )
 

@@ -51,8 +51,8 @@ def measure(trace: Trace, forward: Forward, accounting: Accounting, baseline: Ke
         compute_busy_ns=compute.length,
         compute_inflation_ns=baseline.inflation(forward),
         overlap_ns=overlap,
-        load_pieces=int(operations.pieces[rows].sum()),
-        load_bytes=int(operations.n_bytes[rows].sum()),
+        load_pieces=_pieces(trace, rows),
+        load_bytes=_bytes(trace, rows, forward.ranges[forward.role == Role.LOAD]),
         accounting=accounting.categories,
     )
     return report.Forward(
@@ -153,12 +153,30 @@ def _layers(trace: Trace, forward: Forward, accounting: Accounting) -> tuple[rep
                 layer=layer,
                 load_busy_ns=_busy(trace, loads).length,
                 compute_busy_ns=_busy(trace, computes).length,
-                load_pieces=int(trace.operations.pieces[loads].sum()),
-                load_bytes=int(trace.operations.n_bytes[loads].sum()),
+                load_pieces=_pieces(trace, loads),
+                load_bytes=_bytes(trace, loads, forward.ranges[own & (forward.role == Role.LOAD)]),
                 stall_ns=accounting.stall_ns.get(layer, 0),
             )
         )
     return tuple(found)
+
+
+def _pieces(trace: Trace, rows: Ints) -> int | None:
+    """Return how many pieces loads were copied in, None where a kernel moved them: it leaves no copies behind."""
+    operations = trace.operations
+    return None if (operations.kind[rows] == Kind.KERNEL).any() else int(operations.pieces[rows].sum())
+
+
+def _bytes(trace: Trace, rows: Ints, ranges: Ints) -> int | None:
+    """Return the bytes that loads moved; those of a kernel are what its range says it moves, None where it does not."""
+    operations = trace.operations
+    kernels = operations.kind[rows] == Kind.KERNEL
+    moved = int(operations.n_bytes[rows[~kernels]].sum())
+    if not kernels.any():
+        return moved
+    named = np.unique(ranges[kernels])
+    payload = trace.ranges.payload[named] if named[0] >= 0 else np.array([-1])
+    return moved + int(payload.sum()) if (payload >= 0).all() else None
 
 
 def _busy(trace: Trace, rows: Ints) -> Intervals:

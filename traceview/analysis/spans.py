@@ -37,12 +37,14 @@ class Placement:
     """:class:`~traceview.analysis.naming.Named`: launched as a load, as compute, or neither"""
     layer: Ints
     """layer, or -1"""
+    range: Ints
+    """row of ``Trace.ranges``: the range that names it as a load or compute, or -1"""
 
     @staticmethod
     def nowhere(operations: int) -> Placement:
         """Return the placement of operations that belong to nothing."""
         none = np.full(operations, -1, dtype=np.int64)
-        return Placement(none, np.full(operations, int(Named.NOTHING), dtype=np.int64), none.copy())
+        return Placement(none, np.full(operations, int(Named.NOTHING), dtype=np.int64), none.copy(), none.copy())
 
 
 def place_by_names(trace: Trace, named: NamedRanges) -> tuple[list[Span], Placement]:
@@ -68,6 +70,7 @@ def place_by_names(trace: Trace, named: NamedRanges) -> tuple[list[Span], Placem
         span=np.where(op_forward >= 0, np.searchsorted(outer, op_forward), -1),
         meaning=np.where(inside, np.append(named.meaning, int(Named.NOTHING))[op_range], int(Named.NOTHING)),
         layer=np.where(inside, np.append(named.layer, -1)[op_range], -1),
+        range=op_range,
     )
 
 

@@ -26,19 +26,22 @@ class Submissions:
 
 
 def find_submissions(trace: Trace, named: NamedRanges, by_name: Ints, placed: Placement) -> Submissions:
-    """Return the named load ranges, and for each layer's load that only events tell of, first to last call by thread.
+    """Return the named load ranges, and the runs of calls that submitted loads which only events tell of.
 
-    ``by_name`` holds what names alone say of each operation, ``placed`` what is known in the end.
+    A run lasts while its thread launches nothing but such loads for one forward. ``by_name`` holds what names alone say
+    of each operation, ``placed`` what is known in the end.
     """
     ranges, calls = trace.ranges, trace.calls
     rows = np.flatnonzero(named.meaning == Named.LOAD)
-    loads = np.flatnonzero((placed.meaning == Named.LOAD) & (by_name != Named.LOAD) & (trace.operations.launch >= 0))
-    launch = trace.operations.launch[loads]
-    keys = np.stack((calls.thread[launch], placed.span[loads], placed.layer[loads]))
-    order = np.lexsort((launch, *keys))
-    changes = np.any(keys[:, order][:, 1:] != keys[:, order][:, :-1], axis=0)
-    first = launch[order][np.concatenate(([True], changes))[: len(order)]]
-    last = launch[order][np.concatenate((changes, [True]))[: len(order)]]
+    inside = np.flatnonzero((placed.span >= 0) & (trace.operations.launch >= 0))
+    launch = trace.operations.launch[inside]
+    loads = (placed.meaning[inside] == Named.LOAD) & (by_name[inside] != Named.LOAD)
+    keys = np.stack((loads, placed.span[inside], calls.thread[launch]))
+    order = np.lexsort((launch, *keys[1:]))
+    keys, launch, loads = keys[:, order], launch[order], loads[order]
+    changes = np.any(keys[:, 1:] != keys[:, :-1], axis=0)
+    first = launch[np.concatenate(([True], changes))[: len(order)] & loads]
+    last = launch[np.concatenate((changes, [True]))[: len(order)] & loads]
     return Submissions(
         thread=np.concatenate((ranges.thread[rows], calls.thread[first])),
         start=np.concatenate((ranges.start[rows], calls.start[first])),

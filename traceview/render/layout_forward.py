@@ -11,6 +11,8 @@ from traceview.report import CATEGORIES
 from traceview.units import count, duration, milliseconds, percent, size
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from traceview.report import Forward, Layer, Measures, Report
 
 LAYERS_SHOWN = 5
@@ -100,9 +102,8 @@ def _measures(measures: Measures) -> tuple[Line, ...]:
         ("efficiency", _share(measures.pipeline_efficiency)),
         ("load hidden", _share(measures.hidden)),
     )
-    pieces = f"{size(measures.load_bytes)} in {count(measures.load_pieces)} pieces"
     third = _pairs(
-        ("loads", f"{pieces}, {duration(measures.load_busy_ns)} busy"),
+        ("loads", f"{_moved(measures)}{duration(measures.load_busy_ns)} busy"),
         ("lead-in", duration(measures.lead_in_ns)),
         ("compute inflation under loads", _time(measures.compute_inflation_ns)),
     )
@@ -163,9 +164,23 @@ def _layer_row(number: int, layers: list[Layer]) -> tuple[Line, ...]:
         milliseconds(median(layer.stall_ns for layer in layers)),
         milliseconds(median(layer.load_busy_ns for layer in layers)),
         milliseconds(median(layer.compute_busy_ns for layer in layers)),
-        count(round(median(layer.load_pieces for layer in layers))),
-        size(median(layer.load_bytes for layer in layers)),
+        _known_median([layer.load_pieces for layer in layers], lambda pieces: count(round(pieces))),
+        _known_median([layer.load_bytes for layer in layers], size),
     )
+
+
+def _known_median(values: Sequence[int | None], write: Callable[[float], str]) -> str:
+    """Write the median of what is known, nothing where nothing is: a kernel leaves no copies to count."""
+    known = [value for value in values if value is not None]
+    return write(median(known)) if known else ""
+
+
+def _moved(measures: Measures) -> str:
+    """Write how much was loaded in how many pieces, as far as the trace tells."""
+    amount = "" if measures.load_bytes is None else size(measures.load_bytes)
+    if measures.load_pieces is None:
+        return f"{amount} by kernels, ".lstrip()
+    return f"{amount} in {count(measures.load_pieces)} pieces, ".lstrip()
 
 
 def _forwards(number: int) -> str:
