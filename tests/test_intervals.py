@@ -1,0 +1,122 @@
+"""Interval arithmetic against sets of integers."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceview import intervals
+from traceview.intervals import Intervals
+
+Pairs = list[tuple[int, int]]
+
+moments = st.integers(-20, 20)
+any_pairs = st.lists(st.tuples(moments, moments), max_size=8)
+"""empty, reversed, overlapping, repeated: whatever a trace may hold"""
+
+
+def columns(pairs: Pairs) -> tuple[list[int], list[int]]:
+    return [start for start, _ in pairs], [end for _, end in pairs]
+
+
+def members(pairs: Pairs) -> set[int]:
+    return {moment for start, end in pairs for moment in range(start, end)}
+
+
+def as_set(found: Intervals) -> set[int]:
+    """Return the integers of a set after checking that it is one: sorted, disjoint, without empty members."""
+    starts, ends = found.start.tolist(), found.end.tolist()
+    assert all(start < end for start, end in zip(starts, ends, strict=True))
+    assert all(end < start for end, start in zip(ends, starts[1:], strict=False)), "touching members are one"
+    assert found.start.dtype == found.end.dtype == np.int64
+    return members(list(zip(starts, ends, strict=True)))
+
+
+def disjoint(found: Intervals) -> set[int]:
+    """Return the integers of a result whose members may touch."""
+    starts, ends = found.start.tolist(), found.end.tolist()
+    assert all(start < end for start, end in zip(starts, ends, strict=True))
+    assert all(end <= start for end, start in zip(ends, starts[1:], strict=False))
+    return members(list(zip(starts, ends, strict=True)))
+
+
+def union(pairs: Pairs) -> Intervals:
+    return intervals.union(*columns(pairs))
+
+
+@given(any_pairs)
+def test_union_holds_every_moment_of_any_interval(pairs: Pairs) -> None:
+    assert as_set(union(pairs)) == members(pairs)
+
+
+@given(any_pairs)
+def test_length_counts_each_moment_once(pairs: Pairs) -> None:
+    assert union(pairs).length == len(members(pairs))
+
+
+@given(any_pairs, any_pairs)
+def test_intersect_holds_what_lies_in_both(a: Pairs, b: Pairs) -> None:
+    assert disjoint(intervals.intersect(union(a), union(b))) == members(a) & members(b)
+
+
+@given(any_pairs, any_pairs)
+def test_subtract_holds_what_lies_in_the_first_alone(a: Pairs, b: Pairs) -> None:
+    assert disjoint(intervals.subtract(union(a), union(b))) == members(a) - members(b)
+
+
+@given(any_pairs, any_pairs)
+def test_operations_do_not_care_about_touching_members(a: Pairs, b: Pairs) -> None:
+    single = sorted(members(a))
+    cut = Intervals(np.array(single, dtype=np.int64), np.array(single, dtype=np.int64) + 1)
+    assert disjoint(intervals.intersect(cut, union(b))) == members(a) & members(b)
+    assert disjoint(intervals.subtract(cut, union(b))) == members(a) - members(b)
+    assert disjoint(intervals.subtract(union(b), cut)) == members(b) - members(a)
+
+
+@given(any_pairs, moments, moments)
+def test_gaps_hold_what_is_left_free(pairs: Pairs, low: int, high: int) -> None:
+    assert as_set(intervals.gaps(union(pairs), low, high)) == set(range(low, high)) - members(pairs)
+
+
+@given(any_pairs, moments, moments)
+def test_clip_holds_what_lies_inside(pairs: Pairs, low: int, high: int) -> None:
+    assert as_set(intervals.clip(union(pairs), low, high)) == set(range(low, high)) & members(pairs)
+
+
+@given(any_pairs, any_pairs)
+def test_coverage_counts_the_moments_of_each_query(pairs: Pairs, queries: Pairs) -> None:
+    found = intervals.coverage(union(pairs), *columns(queries))
+    assert found.tolist() == [len(members(pairs) & set(range(low, high))) for low, high in queries]
+
+
+@given(any_pairs, st.lists(moments))
+def test_covering_names_the_member_that_holds_a_moment(pairs: Pairs, instants: list[int]) -> None:
+    merged = union(pairs)
+    for at, index in zip(instants, intervals.covering(merged, instants).tolist(), strict=True):
+        holding = [i for i in range(len(merged.start)) if merged.start[i] <= at < merged.end[i]]
+        assert index == (holding[0] if holding else -1)
+
+
+@given(any_pairs, st.lists(moments))
+def test_innermost_is_the_interval_that_was_opened_last(pairs: Pairs, instants: list[int]) -> None:
+    found = intervals.innermost(*columns(pairs), instants).tolist()
+    for at, index in zip(instants, found, strict=True):
+        holding = [i for i, (start, end) in enumerate(pairs) if start <= at < end]
+        last = max(holding, key=lambda i: (pairs[i][0], -pairs[i][1], i), default=-1)
+        assert index == last
+
+
+def test_nothing_in_gives_nothing_out() -> None:
+    nothing = intervals.empty()
+    assert as_set(nothing) == set()
+    assert as_set(intervals.gaps(nothing, 3, 5)) == {3, 4}
+    assert intervals.coverage(nothing, [0], [5]).tolist() == [0]
+    assert intervals.covering(nothing, [0]).tolist() == [-1]
+    assert intervals.innermost([], [], [0]).tolist() == [-1]
+
+
+def test_absolute_times_in_ns_do_not_overflow() -> None:
+    now = 1_700_000_000_000_000_000
+    both = intervals.intersect(intervals.union([now], [now + 5]), intervals.union([now + 2, -now], [now + 9, now + 3]))
+    assert both.length == 5
