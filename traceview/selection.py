@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from traceview.model import Flags, Records, Trace
 
 _NS_PER_MS = 1_000_000
+_FOREVER = 1 << 62
+"""ns; an open end of a window, small enough that no sum with a time overflows"""
 
 
 def select_process(trace: Trace, process: int) -> Trace:
@@ -57,12 +59,12 @@ def select_device(trace: Trace, device: int) -> Trace:
 def select_window(trace: Trace, window_ms: tuple[float, float]) -> Trace:
     """Return what overlaps a window in ms from the trace's first event; nothing is cut at the edges.
 
-    A call is also kept when an operation inside the window was launched by it, whenever it was made.
+    An end may be infinite. A call is also kept when an operation inside the window was launched by it, whenever it was made.
     Raises ``UsageError`` for a reversed window and ``SelectionError`` for an empty one.
     """
     if not window_ms[1] > window_ms[0]:
         raise UsageError(f"the window {window_ms[0]:g}:{window_ms[1]:g} ends before it begins", "use --window FROM:TO")
-    low, high = (trace.start_ns + round(moment * _NS_PER_MS) for moment in window_ms)
+    low, high = (trace.start_ns + round(min(max(moment * _NS_PER_MS, -_FOREVER), _FOREVER)) for moment in window_ms)
     operations = (trace.operations.start < high) & (trace.operations.end > low)
     calls = (trace.calls.start < high) & (trace.calls.end > low)
     launches = trace.operations.launch[operations]
