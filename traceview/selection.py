@@ -59,7 +59,8 @@ def select_device(trace: Trace, device: int) -> Trace:
 def select_window(trace: Trace, window_ms: tuple[float, float]) -> Trace:
     """Return what overlaps a window in ms from the trace's first event; nothing is cut at the edges.
 
-    An end may be infinite. A call is also kept when an operation inside the window was launched by it, whenever it was made.
+    An end may be infinite. A call is also kept when an operation inside the window was launched by it, whenever that
+    was.
     Raises ``UsageError`` for a reversed window and ``SelectionError`` for an empty one.
     """
     if not window_ms[1] > window_ms[0]:
