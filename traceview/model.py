@@ -136,7 +136,7 @@ class Calls(Columns):
     kind: Ints
     """:class:`CallKind`"""
     stack: Ints
-    """id of its call stack, or -1"""
+    """index into ``Trace.stacks``, or -1; only calls that block the host have theirs looked up"""
 
 
 @dataclass(frozen=True)
@@ -209,6 +209,41 @@ class Thread:
 
 
 @dataclass(frozen=True)
+class NativeFrame:
+    """A function on the call stack of a compiled program, and the file that it is in."""
+
+    symbol: str
+    module: str
+
+
+@dataclass(frozen=True)
+class PythonFrame:
+    """A line of Python on a call stack."""
+
+    function: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Who called, innermost first: compiled functions, and the lines of Python outside of them where known."""
+
+    native: tuple[NativeFrame, ...]
+    python: tuple[PythonFrame, ...]
+
+
+@dataclass(frozen=True)
+class KeptForwards:
+    """Which forwards of a longer capture a slimmed one holds, so that they keep their numbers and their roles."""
+
+    first: int
+    """index of the first forward"""
+    warmup: tuple[int, ...]
+    """indices of those that are warm-up"""
+
+
+@dataclass(frozen=True)
 class Capture:
     """What the file says about itself."""
 
@@ -226,6 +261,8 @@ class Capture:
     """what the profiler itself reported as wrong"""
     facts: Mapping[str, Any] | None
     """facts that the profiled process recorded about its machine"""
+    kept: KeptForwards | None = None
+    """of a slimmed capture: which forwards of the whole it holds"""
 
 
 @dataclass(frozen=True)
@@ -244,6 +281,7 @@ class Trace:
     stream_syncs: Records
     """host waits for a whole stream; ``event`` and ``sync`` are -1"""
     migrations: Migrations
+    stacks: tuple[Stack, ...] = ()
 
     @property
     def start_ns(self) -> int:

@@ -35,6 +35,11 @@ class ApiRows:
     rows: Ints
     """for each key, the row of its call"""
 
+    @property
+    def traced(self) -> Ints:
+        """Return when the row began that carries each call's stack: the second one of a call recorded twice."""
+        return self.table.get("traced", self.table["start"])
+
     def find(self, process: Ints, correlation: Ints) -> Ints:
         """Return the row of the call with each process's correlation id, or -1."""
         if not len(self.keys):
@@ -101,7 +106,7 @@ def _sorted_keys(keys: Ints) -> tuple[Ints, Ints]:
 
 
 def _merge_backtraces(table: Table) -> Table:
-    """Give the stack of each backtrace row to the plain row of the same call and drop the backtrace row.
+    """Give the stack and the start of each backtrace row to the plain row of the same call and drop the backtrace row.
 
     Rows of one thread and correlation id are paired in start order; a backtrace row without a plain one stays.
     """
@@ -117,8 +122,9 @@ def _merge_backtraces(table: Table) -> Table:
     at = np.searchsorted(plain_keys, keys, side="left") + rank
     paired = np.flatnonzero(at < len(plain_keys))
     paired = paired[plain_keys[at[paired]] == keys[paired]]
-    stack = table["stack"].copy()
+    stack, traced = table["stack"].copy(), table["start"].copy()
     stack[plain[at[paired]]] = table["stack"][second[paired]]
+    traced[plain[at[paired]]] = table["start"][second[paired]]
     kept = np.ones(len(stack), dtype=bool)
     kept[second[paired]] = False
-    return {name: values[kept] for name, values in {**table, "stack": stack}.items()}
+    return {name: values[kept] for name, values in {**table, "stack": stack, "traced": traced}.items()}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceview.errors import InputError
 from traceview.model import Records, Trace
 from traceview.nsys import schema
 from traceview.nsys.calls import make_calls, read_api
+from traceview.nsys.callstacks import read_stacks
 from traceview.nsys.capture import read_capture
 from traceview.nsys.columns import read_columns
 from traceview.nsys.database import EXPORT_HINT
@@ -40,6 +42,7 @@ def read_database(database: Database) -> Trace:
     names = NameTable()
     operations = make_operations(database, tables, stream_index[: len(tables)], api, names)
     calls = make_calls(database, api, call_thread, names)
+    stack, stacks = read_stacks(database, api, calls, operations)
     last = max(int(part.end.max(initial=0)) for part in (operations, calls))
     ranges = make_ranges(database, range_rows, range_thread, names, last)
     devices = {stream.device for stream in streams} | set(migrations["device"].tolist())
@@ -50,12 +53,13 @@ def read_database(database: Database) -> Trace:
         streams=streams,
         threads=threads,
         operations=operations,
-        calls=calls,
+        calls=replace(calls, stack=stack),
         ranges=ranges,
         event_records=_make_records(records, stream_index[-3], api),
         event_waits=_make_records(waits, stream_index[-2], api),
         stream_syncs=_make_records(stream_syncs, stream_index[-1], api),
         migrations=make_migrations(migrations),
+        stacks=stacks,
     )
 
 
