@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +29,7 @@ _SOURCES = {
     Kind.MEMSET: schema.MEMSETS,
     Kind.GRAPH: schema.GRAPHS,
 }
+_PREFIX = re.compile(r".*(?:KIND|CAUSE)_")
 _COLUMNS = ("start", "end", "name", "shape", "n_bytes", "pieces", "direction", "memory", "source", "target")
 _DEFAULTS = {"name": -1, "direction": Direction.OTHER, "memory": Memory.UNKNOWN, "source": -1, "target": -1}
 
@@ -44,6 +46,7 @@ def read_operation_tables(database: Database) -> tuple[dict[Kind, Table], Table]
     )
     migrates = np.isin(copies["copy_kind"], [n for n, word in words.items() if word in schema.MIGRATION_KINDS])
     migrations = {name: values[migrates] for name, values in copies.items()}
+    migrations["cause"] = np.maximum(_look_up(migrations["cause"], _causes(database)), 0)
     if migrates.any():
         tables[Kind.COPY] = {name: values[~migrates] for name, values in copies.items()}
     return tables, migrations
@@ -108,7 +111,7 @@ def _enumeration(database: Database, table: str, documented: tuple[str, ...]) ->
     """Return the words of an enumeration: the file's own where it has them, else the documented order."""
     if {"id", "name"} <= database.tables.get(table, frozenset()):
         rows = database.rows(f'SELECT id, name FROM "{table}"')  # noqa: S608
-        own = {int(number): str(name).rpartition("KIND_")[2] for number, name in rows}
+        own = {int(number): _PREFIX.sub("", str(name)) for number, name in rows}
         if own:
             return own
     return dict(enumerate(documented))
@@ -117,6 +120,12 @@ def _enumeration(database: Database, table: str, documented: tuple[str, ...]) ->
 def _memories(database: Database) -> dict[int, int]:
     words = _enumeration(database, schema.MEMORY_KINDS_TABLE, schema.MEMORY_KINDS)
     return {number: schema.MEMORIES.get(word, Memory.UNKNOWN) for number, word in words.items()}
+
+
+def _causes(database: Database) -> dict[int, int]:
+    words = _enumeration(database, schema.MIGRATION_CAUSES_TABLE, schema.MIGRATION_CAUSES)
+    known = {word: number for number, word in enumerate(schema.MIGRATION_CAUSES)}
+    return {number: known.get(word, 0) for number, word in words.items()}
 
 
 def _look_up(values: Ints, meaning: dict[int, int]) -> Ints:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceview.errors import InputError
-from traceview.model import Records, Trace
+from traceview.model import Direction, Records, Trace
 from traceview.nsys import schema
 from traceview.nsys.calls import make_calls, read_api
 from traceview.nsys.callstacks import read_stacks
@@ -18,7 +18,7 @@ from traceview.nsys.operations import make_migrations, make_operations, read_ope
 from traceview.nsys.ranges import make_ranges, read_ranges
 
 if TYPE_CHECKING:
-    from traceview.model import Ints
+    from traceview.model import Ints, Operations
     from traceview.nsys.calls import ApiRows
     from traceview.nsys.database import Database
 
@@ -45,7 +45,7 @@ def read_database(database: Database) -> Trace:
     stack, stacks = read_stacks(database, api, calls, operations)
     last = max(int(part.end.max(initial=0)) for part in (operations, calls))
     ranges = make_ranges(database, range_rows, range_thread, names, last)
-    devices = {stream.device for stream in streams} | set(migrations["device"].tolist())
+    devices = {stream.device for stream in streams} | set(migrations["device"].tolist()) | _peers(operations)
     processes = {stream.process for stream in streams} | {thread.process for thread in threads}
     return Trace(
         capture=read_capture(database, devices, processes),
@@ -61,6 +61,12 @@ def read_database(database: Database) -> Trace:
         migrations=make_migrations(migrations),
         stacks=stacks,
     )
+
+
+def _peers(operations: Operations) -> set[int]:
+    """Return the devices at either end of peer copies; the far one need not run anything itself."""
+    peer = operations.direction == Direction.P2P
+    return {*operations.source[peer].tolist(), *operations.target[peer].tolist()} - {-1}
 
 
 def _split_synchronisations(table: Table) -> tuple[Table, Table]:

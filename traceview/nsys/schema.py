@@ -109,6 +109,9 @@ NVTX_RANGES = (59, 60)
 NVTX_MARK = 34
 NVTX_DOMAIN = 75
 
+SLIM_KEY = "TRACEVIEW_SLIM:"
+"""Begins the lines of the capture's description that a slimmed export says about itself."""
+
 COPY_KINDS_TABLE = "ENUM_CUDA_MEMCPY_OPER"
 COPY_KINDS = ("UNKNOWN", "HTOD", "DTOH", "HTOA", "ATOH", "ATOA", "ATOD", "DTOA", "DTOD", "HTOH", "PTOP")
 MIGRATION_KINDS = ("UVM_HTOD", "UVM_DTOH", "UVM_DTOD")
@@ -116,6 +119,10 @@ MIGRATION_KINDS = ("UVM_HTOD", "UVM_DTOH", "UVM_DTOD")
 MEMORY_KINDS_TABLE = "ENUM_CUDA_MEM_KIND"
 MEMORY_KINDS = ("PAGEABLE", "PINNED", "DEVICE", "ARRAY", "MANAGED", "DEVICE_STATIC", "MANAGED_STATIC", "UNKNOWN")
 """Nsight's own order; CUPTI numbers the same words differently."""
+
+MIGRATION_CAUSES_TABLE = "ENUM_CUDA_UNIF_MEM_MIGRATION"
+MIGRATION_CAUSES = ("UNKNOWN", "USER", "COHERENCE", "PREFETCH", "EVICTION", "ACCESS_COUNTERS")
+"""Why unified memory moved, in the documented order, which is that of ``Migrations.cause``."""
 
 DIRECTIONS = {
     "HTOD": Direction.H2D,
