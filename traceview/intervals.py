@@ -108,11 +108,8 @@ def gaps(a: Intervals, low: int, high: int) -> Intervals:
 
 def clip(a: Intervals, low: int, high: int) -> Intervals:
     """Return the part of ``a`` inside ``[low, high)``."""
-    first = int(np.searchsorted(a.end, low, side="right"))
-    last = int(np.searchsorted(a.start, high, side="left"))
-    if last <= first:
-        return empty()
-    return Intervals(np.maximum(a.start[first:last], low), np.minimum(a.end[first:last], high))
+    part = _members(a, low, high)
+    return Intervals(np.maximum(part.start, low), np.minimum(part.end, high)) if high > low else empty()
 
 
 def coverage(a: Intervals, low: ArrayLike, high: ArrayLike) -> Ints:
@@ -124,8 +121,18 @@ def coverage(a: Intervals, low: ArrayLike, high: ArrayLike) -> Ints:
         query  ·█████··   → 3
     """
     lows, highs = np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)
-    covered: Ints = np.maximum(_covered_before(a, highs) - _covered_before(a, lows), 0)
+    if not lows.size:
+        return np.zeros(lows.shape, dtype=np.int64)
+    near = _members(a, int(min(lows.min(), highs.min())), int(max(lows.max(), highs.max())))
+    covered: Ints = np.maximum(_covered_before(near, highs) - _covered_before(near, lows), 0)
     return covered
+
+
+def _members(a: Intervals, low: int, high: int) -> Intervals:
+    """Return the members of ``a`` that have a part inside ``[low, high)``, uncut."""
+    first = int(np.searchsorted(a.end, low, side="right"))
+    last = max(int(np.searchsorted(a.start, high, side="left")), first)
+    return Intervals(a.start[first:last], a.end[first:last])
 
 
 def _covered_before(a: Intervals, at: Ints) -> Ints:

@@ -88,7 +88,8 @@ def account(trace: Trace, forward: Forward, busy: Busy | None = None) -> Account
     spent = np.zeros(len(CATEGORIES), dtype=np.int64)
     np.add.at(spent, holes.category, holes.lengths)
     spent[0] = int(reach[-1]) - t0 - int(spent.sum())
-    stall = dict(zip(gaps.before.tolist(), (gaps.end - gaps.start).tolist(), strict=True))
+    leads = np.flatnonzero(np.isin(gaps.before, [*first.values()]))
+    stall = dict(zip(gaps.before[leads].tolist(), (gaps.end - gaps.start)[leads].tolist(), strict=True))
     return Accounting(
         t0_ns=t0,
         t1_ns=int(reach[-1]),
@@ -187,15 +188,23 @@ def _per(keys: Ints, sets: Callable[[int], tuple[Intervals, Intervals]]) -> Inte
 
 def _until_loaded(trace: Trace, forward: Forward, gaps: _Gaps, first: dict[int, int]) -> Intervals:
     """Return the part of each gap before a layer's first compute operation in which that layer's load was not done."""
-    rows = forward.rows(Role.LOAD)
-    layers = forward.layer[forward.role == Role.LOAD]
-    done = dict.fromkeys(first, np.iinfo(np.int64).min)
-    for layer, end in zip(layers.tolist(), trace.operations.end[rows].tolist(), strict=True):
-        if layer in done:
-            done[layer] = max(done[layer], end)
-    loaded = {row: done[layer] for layer, row in first.items()}
-    until = np.array([loaded.get(row, np.iinfo(np.int64).min) for row in gaps.before.tolist()], dtype=np.int64)
+    until = np.full(len(gaps.before), np.iinfo(np.int64).min, dtype=np.int64)
+    rows = np.array([*first.values()], dtype=np.int64)
+    order = np.argsort(rows)
+    waits = np.flatnonzero(np.isin(gaps.before, rows))
+    layers = np.array([*first], dtype=np.int64)[order[np.searchsorted(rows[order], gaps.before[waits])]]
+    until[waits] = _loaded(trace, forward, layers)
     return gaps.of(np.ones(len(until), dtype=bool), until)
+
+
+def _loaded(trace: Trace, forward: Forward, layers: Ints) -> Ints:
+    """Return when the last load operation of each layer ended, long ago where it has none."""
+    loads = forward.role == Role.LOAD
+    known, group = np.unique(forward.layer[loads], return_inverse=True)
+    done = np.full(len(known) + 1, np.iinfo(np.int64).min, dtype=np.int64)
+    np.maximum.at(done, group, trace.operations.end[forward.operations[loads]])
+    at = np.searchsorted(known, layers)
+    return np.where(np.append(known, -1)[at] == layers, done[at], done[-1])
 
 
 def _engine_waits(busy: Busy, stream: int, gaps: _Gaps, streams: Ints) -> Intervals:
@@ -223,20 +232,19 @@ def _engine_waits(busy: Busy, stream: int, gaps: _Gaps, streams: Ints) -> Interv
 
 def _first_of_layer(forward: Forward) -> dict[int, int]:
     """Return the row of each layer's first compute operation, in the order in which they start."""
-    compute = forward.role == Role.COMPUTE
-    first: dict[int, int] = {}
-    for layer, row in zip(forward.layer[compute].tolist(), forward.operations[compute].tolist(), strict=True):
-        if layer >= 0:
-            first.setdefault(layer, row)
-    return first
+    compute = (forward.role == Role.COMPUTE) & (forward.layer >= 0)
+    layers, index = np.unique(forward.layer[compute], return_index=True)
+    order = np.argsort(index)
+    return dict(zip(layers[order].tolist(), forward.operations[compute][index[order]].tolist(), strict=True))
 
 
 def _exposed(holes: Holes, first: dict[int, int]) -> dict[int, int]:
     """Return how long each layer's first compute operation waited for its load."""
     load = np.isin(holes.category, (CATEGORIES.index("load_copy"), CATEGORIES.index("load_gap")))
-    waited: dict[int, int] = {}
-    for row, length in zip(holes.before[load].tolist(), holes.lengths[load].tolist(), strict=True):
-        waited[row] = waited.get(row, 0) + length
+    rows, group = np.unique(holes.before[load], return_inverse=True)
+    total = np.zeros(len(rows), dtype=np.int64)
+    np.add.at(total, group, holes.lengths[load])
+    waited = dict(zip(rows.tolist(), total.tolist(), strict=True))
     return {layer: waited.get(row, 0) for layer, row in first.items()}
 
 

@@ -104,12 +104,8 @@ class KernelBaseline:
         for key in {(forward.process, forward.device) for forward in forwards}:
             rows = [one.rows(Role.LOAD) for one in forwards if (one.process, one.device) == key]
             self._loads[key] = _busy(trace, np.concatenate(rows))
-        quiet: dict[tuple[int, int], list[int]] = {}
-        for forward in forwards:
-            kernels, loaded = self._kernels(forward)
-            for row in kernels[loaded == 0].tolist():
-                quiet.setdefault(self._identity(row), []).append(self._duration(row))
-        self._quiet = {identity: median(durations) for identity, durations in quiet.items()}
+        quiet = [rows[loaded == 0] for rows, loaded in map(self._kernels, forwards)]
+        self._quiet = _typical_durations(trace, np.concatenate(quiet)) if quiet else {}
 
     def inflation(self, forward: Forward) -> int | None:
         """Return the ns that load operations added to a forward's kernels; None where no kernel is seen both ways.
@@ -117,13 +113,12 @@ class KernelBaseline:
         A kernel ran under load when load operations cover more than half of it.
         """
         rows, loaded = self._kernels(forward)
-        under: dict[tuple[int, int], list[int]] = {}
-        for row in rows[2 * loaded > self._trace.operations.end[rows] - self._trace.operations.start[rows]].tolist():
-            under.setdefault(self._identity(row), []).append(self._duration(row))
+        duration = self._trace.operations.end[rows] - self._trace.operations.start[rows]
+        under = _typical_durations(self._trace, rows[2 * loaded > duration])
         known = [identity for identity in under if identity in self._quiet]
         if not known:
             return None
-        return round(sum((median(under[one]) - self._quiet[one]) * len(under[one]) for one in known))
+        return round(sum((under[one][0] - self._quiet[one][0]) * under[one][1] for one in known))
 
     def _kernels(self, forward: Forward) -> tuple[Ints, Ints]:
         operations = self._trace.operations
@@ -132,11 +127,18 @@ class KernelBaseline:
         loads = self._loads[forward.process, forward.device]
         return rows, intervals.coverage(loads, operations.start[rows], operations.end[rows])
 
-    def _identity(self, row: int) -> tuple[int, int]:
-        return int(self._trace.operations.name[row]), int(self._trace.operations.shape[row])
 
-    def _duration(self, row: int) -> int:
-        return int(self._trace.operations.end[row] - self._trace.operations.start[row])
+def _typical_durations(trace: Trace, rows: Ints) -> dict[tuple[int, int], tuple[float, int]]:
+    """Return, for each kernel name and launch shape among ``rows``, the median duration in ns and how many ran."""
+    operations = trace.operations
+    name, shape, duration = operations.name[rows], operations.shape[rows], operations.end[rows] - operations.start[rows]
+    order = np.lexsort((duration, shape, name))
+    name, shape, duration = name[order], shape[order], duration[order]
+    first = np.flatnonzero(np.append(True, (name[1:] != name[:-1]) | (shape[1:] != shape[:-1]))[: len(order)])
+    count = np.diff(first, append=len(order))
+    middle = (duration[first + (count - 1) // 2] + duration[first + count // 2]) / 2
+    identities = zip(name[first].tolist(), shape[first].tolist(), strict=True)
+    return dict(zip(identities, zip(middle.tolist(), count.tolist(), strict=True), strict=True))
 
 
 def _layers(trace: Trace, forward: Forward, accounting: Accounting) -> tuple[report.Layer, ...]:
