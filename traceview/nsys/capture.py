@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from traceview.nsys.database import Database
 
 _VERSION_TABLES = ("META_DATA_EXPORT", "EXPORT_META_DATA")
+_GPU_TABLES = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")
 _DOUBTS = ("Not all ", "not have been started correctly", "dropped", "is not supported", "incomplete")
 
 
@@ -47,11 +48,13 @@ def _meta(database: Database, tables: tuple[str, ...]) -> dict[str, str]:
 
 def _gpu_names(database: Database) -> dict[int, str]:
     """Return GPU names by the device id that processes use; the file's own ids where it maps none."""
-    columns = database.tables.get("TARGET_INFO_GPU", frozenset())
+    table = next((name for name in _GPU_TABLES if name in database.tables), _GPU_TABLES[0])
+    columns = database.tables.get(table, frozenset())
     identity = next((name for name in ("id", "deviceId") if name in columns), None)
     if identity is None or "name" not in columns:
         return {}
-    by_gpu = dict(database.rows(f"SELECT {identity}, name FROM TARGET_INFO_GPU"))  # noqa: S608
+    rows = database.rows(f"SELECT {identity}, name FROM {table}")  # noqa: S608
+    by_gpu = {number: str(name) for number, name in rows if name is not None}
     if {"gpuId", "cudaId"} <= database.tables.get("TARGET_INFO_CUDA_DEVICE", frozenset()):
         mapped = database.rows("SELECT cudaId, gpuId FROM TARGET_INFO_CUDA_DEVICE")
         return {device: by_gpu[gpu] for device, gpu in mapped if gpu in by_gpu} or by_gpu
