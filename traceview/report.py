@@ -8,7 +8,7 @@ class.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -341,6 +341,21 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class WhatIf:
+    """The makespan that a forward would have with some causes mended, by replaying its dependencies."""
+
+    NULLABLE: ClassVar[frozenset[str]] = frozenset({"predicted_ns", "reason"})
+
+    edits: tuple[str, ...]
+    """of ``coalesce``, ``pin``, ``no-sync``, ``own-stream``"""
+    makespan_ns: int
+    """median of the measured forwards"""
+    predicted_ns: int | None
+    reason: str | None
+    """why there is no prediction"""
+
+
+@dataclass(frozen=True)
 class Abstention:
     """A measure that this trace cannot give, why, and what would add it."""
 
@@ -363,7 +378,8 @@ class Report:
     syncs: tuple[Sync, ...]
     lanes: tuple[Lane, ...] = ()
     findings: tuple[Finding, ...] = ()
-    abstained: tuple[Abstention, ...] = field(default=())
+    abstained: tuple[Abstention, ...] = ()
+    what_if: tuple[WhatIf, ...] = ()
     storage: tuple[Storage, ...] = ()
     inbound: tuple[Inbound, ...] = ()
     """empty unless GPU metrics were asked for"""

@@ -16,6 +16,7 @@ from traceview.analysis.forwards import ForwardOptions, find_forwards
 from traceview.analysis.measures import KernelBaseline, measure, summarise
 from traceview.analysis.overlap import measure_overlap
 from traceview.analysis.syncs import find_blocking_calls, list_syncs
+from traceview.analysis.whatif import predict
 
 if TYPE_CHECKING:
     from traceview.model import Trace
@@ -29,6 +30,8 @@ class ReportOptions:
     allow_sync: str | None = None
     """expression for ranges in which blocking calls are meant"""
     thresholds: Thresholds = field(default_factory=Thresholds)
+    what_if: tuple[str, ...] = ()
+    """causes to mend in a replay of each forward, of ``traceview.analysis.whatif.EDITS``"""
 
 
 def build_report(trace: Trace, options: ReportOptions | None = None) -> report.Report:
@@ -54,6 +57,7 @@ def build_report(trace: Trace, options: ReportOptions | None = None) -> report.R
         syncs=list_syncs(trace, blocking),
         findings=find_causes(trace, found, accountings, forwards, blocking, options.thresholds),
         abstained=abstentions(trace, found),
+        what_if=predict(trace, found, blocking, options.what_if) if options.what_if else (),
     )
 
 

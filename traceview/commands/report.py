@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,13 @@ MAX_WIDTH = 100
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to FILE, not to the screen."
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
-def command(style: str, output: Path | None, force: bool, **chosen: Any) -> None:
+@click.option(
+    "--what-if",
+    metavar="EDITS",
+    default="",
+    help="Predict the makespan with causes mended: coalesce,pin,no-sync,own-stream.",
+)
+def command(style: str, output: Path | None, force: bool, what_if: str, **chosen: Any) -> None:
     r"""Tell what a trace's layer-by-layer loading costs and where the time goes.
 
     TRACE is an SQLite export of Nsight Systems, or a .nsys-rep report where nsys is installed. It is never changed.
@@ -43,6 +50,7 @@ def command(style: str, output: Path | None, force: bool, **chosen: Any) -> None
       traceview report run.sqlite
       traceview report run.sqlite --format json -o run.json
       traceview report run.sqlite --format html -o run.html
+      traceview report run.sqlite --what-if pin,no-sync
       traceview report run.sqlite --forward-range '^prefill' --allow-sync '^sampling'
     """
     if output is not None:
@@ -51,7 +59,8 @@ def command(style: str, output: Path | None, force: bool, **chosen: Any) -> None
 
     with steps(3) as step:
         step("reading")
-        trace, options = read_trace(chosen), report_options(chosen)
+        edits = tuple(edit for edit in what_if.split(",") if edit)
+        trace, options = read_trace(chosen), replace(report_options(chosen), what_if=edits)
         step("analysing")
         made = build_report(trace, options)
         step("drawing")

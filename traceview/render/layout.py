@@ -10,6 +10,7 @@ from traceview.render.layout_copies import copies_section, migrations_section
 from traceview.render.layout_forward import forward_section, layers_section
 from traceview.render.layout_overlap import lanes_section, overlap_section
 from traceview.render.layout_syncs import accidental_lines, syncs_section
+from traceview.render.layout_whatif import what_if_section
 from traceview.render.shown import shown
 from traceview.render.tables import BAD, MUTED, STRONG, Entry, Line, Page, Part, Section, line, name
 from traceview.render.verdict import measured_forwards, verdict
@@ -27,6 +28,7 @@ def layout(report: Report) -> Page:
     """Return the report as a page for any format; what has nothing to say is no section."""
     sections = (
         *_findings(report),
+        *what_if_section(report),
         *forward_section(report),
         *layers_section(report),
         *overlap_section(report),
@@ -74,7 +76,7 @@ def _forwards(report: Report) -> Line:
     warmup = len(report.forwards) - len(measured)
     if not report.forwards:
         return line("No forwards")
-    sources = {"nvtx": "NVTX names", "events": "events", None: "nothing: no layers"}
+    sources = {"nvtx": "NVTX names", "nvtx+events": "names and events", "events": "events", None: "nothing: no layers"}
     found = sorted({sources.get(forward.layers_from, str(forward.layers_from)) for forward in measured})
     layers = sorted({len(forward.layers) for forward in measured})
     many = " or ".join(str(number) for number in layers if number)

@@ -1,0 +1,164 @@
+"""What a forward would take with one cause mended: edits of its dependency graph, replayed."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceview.analysis.findings import attainable_rates
+from traceview.analysis.replay import Call, Graph, Operation, build_graph, makespan
+from traceview.analysis.roles import Role
+from traceview.errors import UsageError
+from traceview.model import CallKind, Kind, Memory
+from traceview.report import WhatIf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from traceview.analysis.forwards import Forward
+    from traceview.analysis.syncs import BlockingCalls
+    from traceview.model import Trace
+
+USUAL_SUBMISSION_NS = 5_000
+"""Host time of an asynchronous copy call where the trace has none of pinned memory to take it from."""
+
+
+def predict(
+    trace: Trace, forwards: Sequence[Forward], blocking: BlockingCalls, edits: Sequence[str]
+) -> tuple[WhatIf, ...]:
+    """Return the predicted makespan with each edit alone, then with all of them, as medians over measured forwards.
+
+    ``edits`` are of ``EDITS``. An edit that needs a link rate which nothing in the trace tells is not answered: its
+    ``predicted_ns`` is None with the reason. Raises ``UsageError`` for an unknown edit.
+    """
+    unknown = [edit for edit in edits if edit not in EDITS]
+    if unknown:
+        raise UsageError(f"unknown what-if {unknown[0]!r}", f"there is: {', '.join(EDITS)}")
+    measured = [forward for forward in forwards if not forward.warmup]
+    combinations = [(edit,) for edit in edits] + ([tuple(edits)] if len(edits) > 1 else [])
+    return tuple(_predict(trace, measured, blocking, chosen) for chosen in combinations) if measured else ()
+
+
+def _predict(trace: Trace, forwards: Sequence[Forward], blocking: BlockingCalls, edits: tuple[str, ...]) -> WhatIf:
+    rates = attainable_rates(trace)
+    graphs = [build_graph(trace, forward) for forward in forwards]
+    before = round(median(makespan(graph) for graph in graphs))
+    if _NEED_RATE.intersection(edits) and any(rates.get(forward.device) is None for forward in forwards):
+        reason = "no large pinned copy and no link in the trace tells what rate the copies would get"
+        return WhatIf(edits, before, None, reason)
+    for forward, graph in zip(forwards, graphs, strict=True):
+        edit = _Edit(trace, forward, blocking, rates.get(forward.device))
+        for name in edits:
+            EDITS[name](edit, graph)
+    return WhatIf(edits, before, round(median(makespan(graph) for graph in graphs)), None)
+
+
+class _Edit:
+    """What edits know beside the graph."""
+
+    def __init__(self, trace: Trace, forward: Forward, blocking: BlockingCalls, rate: float | None) -> None:
+        self.trace = trace
+        self.forward = forward
+        self.blocking = blocking
+        self.rate = rate
+        """GB/s that large pinned copies get"""
+        submits = trace.calls.kind == CallKind.ASYNC_COPY
+        operations = trace.operations
+        pageable = operations.launch[(operations.memory == Memory.PAGEABLE) & (operations.launch >= 0)]
+        submits[pageable] = False
+        durations = (trace.calls.end - trace.calls.start)[submits]
+        self.submission = round(float(np.median(durations))) if len(durations) else USUAL_SUBMISSION_NS
+
+    def copies(self, graph: Graph) -> list[Operation]:
+        """Return the graph's load copies in start order."""
+        kinds = self.trace.operations.kind
+        nodes = [one for one in graph.operations.values() if one.role is Role.LOAD and kinds[one.row] == Kind.COPY]
+        return sorted(nodes, key=lambda node: (node.start, node.row))
+
+    def time_at_rate(self, n_bytes: int) -> int:
+        """Return the ns that bytes take at the rate of large pinned copies."""
+        return round(n_bytes / (self.rate or 1.0))
+
+
+def _coalesce(edit: _Edit, graph: Graph) -> None:
+    """Make each layer's load one copy: its other pieces take no time, and neither does the host between them."""
+    others_launch = {node.launch for node in graph.operations.values() if node.role is not Role.LOAD}
+    layers: dict[int, list[Operation]] = {}
+    for node in edit.copies(graph):
+        if node.layer >= 0:
+            layers.setdefault(node.layer, []).append(node)
+    for nodes in layers.values():
+        if len(nodes) < 2 and edit.trace.operations.pieces[nodes[0].row] < 2:
+            continue
+        first, others = nodes[0], nodes[1:]
+        first.duration = edit.time_at_rate(int(sum(edit.trace.operations.n_bytes[node.row] for node in nodes)))
+        kept = graph.calls.get(first.launch)
+        if kept is not None:
+            kept.duration = min(kept.duration, edit.submission)
+        for node in others:
+            node.duration = node.lag = node.launch_lag = 0
+        for row in range(first.launch + 1, max(node.launch for node in nodes) + 1):
+            call = graph.calls.get(row)
+            if kept is not None and call is not None and call.thread == kept.thread and row not in others_launch:
+                _skip(call)
+
+
+def _pin(edit: _Edit, graph: Graph) -> None:
+    """Let pageable loads run at the rate of pinned ones, and their calls return at once."""
+    operations = edit.trace.operations
+    for node in edit.copies(graph):
+        if operations.memory[node.row] != Memory.PAGEABLE:
+            continue
+        node.duration = min(node.duration, edit.time_at_rate(int(operations.n_bytes[node.row])))
+        if node.launch in graph.calls:
+            call = graph.calls[node.launch]
+            call.duration = min(call.duration, edit.submission)
+
+
+def _no_sync(edit: _Edit, graph: Graph) -> None:
+    """Leave out what blocks the host by accident; loads from pageable memory stay."""
+    blocking = edit.blocking
+    mine = (blocking.forward == edit.forward.index) & ~blocking.boundary & ~blocking.allowed
+    loads = {node.launch for node in edit.copies(graph)}
+    for row in blocking.call[mine].tolist():
+        if row in graph.calls and row not in loads:
+            call = graph.calls[row]
+            call.duration, call.waits_for = 0, []
+
+
+def _own_stream(edit: _Edit, graph: Graph) -> None:
+    """Put load copies of the compute stream on a stream of their own; compute waits for those launched before it."""
+    computes = {node.stream for node in graph.operations.values() if node.role is Role.COMPUTE}
+    moved = [node for node in edit.copies(graph) if node.stream in computes]
+    rows = {node.row for node in moved}
+    last_load: dict[int, int] = {}
+    last_other: dict[int, int] = {}
+    for node in sorted(graph.operations.values(), key=lambda one: (one.start, one.row)):
+        if node.stream not in computes:
+            continue
+        before = last_load if node.row in rows else last_other
+        node.after = [row for row in node.after if graph.operations[row].stream != node.stream]
+        if node.stream in before:
+            node.after.append(before[node.stream])
+        if node.row not in rows and node.stream in last_load:
+            node.after.append(last_load[node.stream])
+        before[node.stream] = node.row
+
+
+def _skip(call: Call) -> None:
+    """Take a call and the host work before it out of its thread's time."""
+    call.duration = call.gap = 0
+    call.waits_for = []
+
+
+EDITS: dict[str, Callable[[_Edit, Graph], None]] = {
+    "coalesce": _coalesce,
+    "pin": _pin,
+    "no-sync": _no_sync,
+    "own-stream": _own_stream,
+}
+"""Edits by the name that ``--what-if`` takes."""
+
+_NEED_RATE = frozenset({"coalesce", "pin"})
