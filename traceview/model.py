@@ -184,6 +184,37 @@ class Migrations(Columns):
     """Nsight's number: 1 prefetch, 2 page fault, 3 speculative, 4 eviction, 5 access counters, 0 unknown"""
 
 
+@dataclass(frozen=True)
+class Samples(Columns):
+    """Samples of a counter in time order; a value stands for the time from ``start`` to ``end``."""
+
+    start: Ints
+    end: Ints
+    value: Ints
+
+
+@dataclass(frozen=True)
+class LinkSamples:
+    """How busy the PCIe link of a device was, in percent of its peak, protocol overhead included."""
+
+    device: int
+    received: Samples
+    """into the device"""
+    sent: Samples
+    """out of the device"""
+
+
+@dataclass(frozen=True)
+class NicSamples:
+    """RDMA traffic of a NIC's port in one direction; values are bytes."""
+
+    nic: str
+    port: int
+    direction: str
+    """``receive`` or ``send``"""
+    samples: Samples
+
+
 @dataclass(frozen=True, order=True)
 class Stream:
     """A queue on a device; ids alone are not unique, so all five numbers name it."""
@@ -282,6 +313,9 @@ class Trace:
     """host waits for a whole stream; ``event`` and ``sync`` are -1"""
     migrations: Migrations
     stacks: tuple[Stack, ...] = ()
+    nics: tuple[NicSamples, ...] = ()
+    links: tuple[LinkSamples, ...] | None = None
+    """None where GPU metrics were not asked for"""
 
     @property
     def start_ns(self) -> int:

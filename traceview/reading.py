@@ -26,18 +26,21 @@ def read(
     process: int | None = None,
     device: int | None = None,
     window_ms: tuple[float, float] | None = None,
+    metrics: bool = False,
 ) -> Trace:
     """Read an Nsight Systems capture, or the selected part of one.
 
     ``path`` is an SQLite export, which is opened read-only and never changes, or a ``.nsys-rep`` / ``.qdrep`` report,
     which ``nsys`` (the given program, ``$NSYS``, or the first one found) exports to a temporary file.
     ``process`` keeps one process id, ``device`` one CUDA device id, ``window_ms`` what lies between two moments in ms
-    from the first event. Times in the result are integer ns on the capture's own timeline.
+    from the first event; ``metrics`` adds the PCIe counters of GPU metrics, which are large. Times in the result are
+    integer ns on the capture's own timeline.
 
     Raises ``InputError`` for what cannot be read and ``SelectionError`` where the selection matches nothing.
     """
     source = Path(path)
-    trace = _read_report(source, nsys) if source.suffix in REPORT_SUFFIXES else _read_export(source)
+    reported = source.suffix in REPORT_SUFFIXES
+    trace = _read_report(source, nsys, metrics) if reported else _read_export(source, metrics)
     if process is not None:
         trace = select_process(trace, process)
     if device is not None:
@@ -47,15 +50,15 @@ def read(
     return trace
 
 
-def _read_export(path: Path) -> Trace:
+def _read_export(path: Path, metrics: bool) -> Trace:
     database = open_database(path)
     with closing(database.connection):
-        return read_database(database)
+        return read_database(database, metrics=metrics)
 
 
-def _read_report(report: Path, nsys: str | None) -> Trace:
+def _read_report(report: Path, nsys: str | None, metrics: bool) -> Trace:
     with tempfile.TemporaryDirectory(prefix="traceview-") as folder:
         output = Path(folder) / "export.sqlite"
         export_report(report, output, nsys)
-        trace = _read_export(output)
+        trace = _read_export(output, metrics)
     return replace(trace, capture=replace(trace.capture, path=report))

@@ -13,6 +13,7 @@ from traceview.nsys.callstacks import read_stacks
 from traceview.nsys.capture import read_capture
 from traceview.nsys.columns import read_columns
 from traceview.nsys.database import EXPORT_HINT
+from traceview.nsys.metrics import read_link_samples, read_nic_samples
 from traceview.nsys.names import NameTable, index_streams, index_threads, process_of
 from traceview.nsys.operations import make_migrations, make_operations, read_operation_tables
 from traceview.nsys.ranges import make_ranges, read_ranges
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     Table = dict[str, Ints]
 
 
-def read_database(database: Database) -> Trace:
-    """Return everything that the analyses read from an open export.
+def read_database(database: Database, *, metrics: bool = False) -> Trace:
+    """Return everything that the analyses read from an open export; GPU metrics, which are large, only on request.
 
     Raises ``InputError`` where the file is damaged, is no export, or holds neither GPU nor API rows.
     """
@@ -60,6 +61,8 @@ def read_database(database: Database) -> Trace:
         stream_syncs=_make_records(stream_syncs, stream_index[-1], api),
         migrations=make_migrations(migrations),
         stacks=stacks,
+        nics=read_nic_samples(database),
+        links=read_link_samples(database) if metrics else None,
     )
 
 

@@ -104,6 +104,28 @@ SYNCHRONISATIONS = Source(
     ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",),
     {**_PLACE, **_CORRELATION, "event": column("eventId", INVALID_ID), "sync": column("eventSyncId", -1)},
 )
+GPU_METRICS = Source(
+    ("GPU_METRICS",),
+    {
+        "time": column("timestamp"),
+        "type": column("typeId"),
+        "metric": small("metricId", -1),
+        "value": small("value"),
+    },
+)
+GPU_COUNTERS_TABLE = "TARGET_INFO_GPU_METRICS"
+NIC_METRICS = Source(
+    ("NET_NIC_METRIC",),
+    {
+        **_TIMES,
+        "nic": column("globalId"),
+        "port": small("portId"),
+        "list": column("metricsListId"),
+        "index": small("metricsIdx"),
+        "value": column("value"),
+    },
+)
+NIC_COUNTERS_TABLE = "TARGET_INFO_NETWORK_METRICS"
 NVTX_TABLE = "NVTX_EVENTS"
 NVTX_RANGES = (59, 60)
 NVTX_MARK = 34
