@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,7 +48,7 @@ def _starts(trace: Trace, layers: EventLayers, own: Ints, per_forward: int | Non
     if (begin >= 0).any() and 2 * opens.sum() <= len(own):
         return opens
     signature, waits = _signatures(trace, layers, own)
-    period = _period(signature)
+    period = _period(signature) or _period(2 * signature + waits)
     if period is not None:
         repeats: Flags = position % period == 0
         return repeats
@@ -65,10 +66,9 @@ def _signatures(trace: Trace, layers: EventLayers, own: Ints) -> tuple[Ints, Fla
     until = np.append(layers.wait[own][1:], len(calls))
     syncs = np.flatnonzero((calls.kind == CallKind.SYNC) & (calls.thread == calls.thread[layers.wait[own[0]]]))
     waits = np.searchsorted(syncs, until) > np.searchsorted(syncs, layers.wait[own])
-    seen: dict[tuple[bytes, bool], int] = {}
+    seen: dict[bytes, int] = {}
     numbers = [
-        seen.setdefault((operations.name[rows[low:high]].tobytes(), bool(sync)), len(seen))
-        for low, high, sync in zip(bounds[:-1], bounds[1:], waits, strict=True)
+        seen.setdefault(operations.name[rows[low:high]].tobytes(), len(seen)) for low, high in pairwise(bounds.tolist())
     ]
     return np.array(numbers, dtype=np.int64), waits
 
