@@ -66,6 +66,7 @@ def calls(trace: Trace) -> list[Row]:
             "thread": (trace.threads[row["thread"]].process, trace.threads[row["thread"]].number),
             "name": name_of(trace, row["name"]),
             "kind": CallKind(row["kind"]).name,
+            "stack": None if row["stack"] < 0 else tuple(frame.symbol for frame in trace.stacks[row["stack"]].native),
         }
         for row in rows(trace.calls)
     ]

@@ -57,7 +57,7 @@ class TraceBuilder(ExportWriter):
 
     def range(
         self,
-        text: str,
+        text: str | None,
         start: int,
         end: int | None,
         *,
@@ -68,7 +68,7 @@ class TraceBuilder(ExportWriter):
         **columns: Any,
     ) -> Self:
         """Add an NVTX range; ``registered`` stores its name in StringIds, as a registered string is."""
-        named = {"textId": self.string(text)} if registered else {"text": text}
+        named = {"textId": self.string(text)} if registered and text is not None else {"text": text}
         number = self._domain(domain, self.process if process is None else process)
         columns = {"eventType": _PUSH_POP, "start": start, "end": end, "domainId": number, **named, **columns}
         return self.row("NVTX_EVENTS", globalTid=self._tid(process, thread), **columns)

@@ -16,7 +16,7 @@ from traceview.nsys.database import EXPORT_HINT
 from traceview.nsys.metrics import read_link_samples, read_nic_samples
 from traceview.nsys.names import NameTable, index_streams, index_threads, process_of
 from traceview.nsys.operations import make_migrations, make_operations, read_operation_tables
-from traceview.nsys.ranges import make_ranges, read_ranges
+from traceview.nsys.ranges import NEVER_CLOSED, make_ranges, read_ranges
 
 if TYPE_CHECKING:
     from traceview.model import Ints, Operations
@@ -44,7 +44,8 @@ def read_database(database: Database, *, metrics: bool = False) -> Trace:
     operations = make_operations(database, tables, stream_index[: len(tables)], api, names)
     calls = make_calls(database, api, call_thread, names)
     stack, stacks = read_stacks(database, api, calls, operations)
-    last = max(int(part.end.max(initial=0)) for part in (operations, calls))
+    closed = range_rows.end[range_rows.end != NEVER_CLOSED]
+    last = max((int(ends.max()) for ends in (operations.end, calls.end, closed) if len(ends)), default=0)
     ranges = make_ranges(database, range_rows, range_thread, names, last)
     devices = {stream.device for stream in streams} | set(migrations["device"].tolist()) | _peers(operations)
     processes = {stream.process for stream in streams} | {thread.process for thread in threads}
