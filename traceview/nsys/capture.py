@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _VERSION_TABLES = ("META_DATA_EXPORT", "EXPORT_META_DATA")
 _GPU_TABLES = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")
+_NO_TEXT = "''"
 _DOUBTS = ("Not all ", "not have been started correctly", "dropped", "is not supported", "incomplete")
 
 
@@ -74,6 +75,8 @@ def _facts(database: Database) -> Mapping[str, Any] | None:
     if text is None:
         return None
     domains = {domain for _, domain, name in domain_rows(database) if name == DOMAIN}
+    if not domains:
+        return None
     # the mark's text is long, so it may be stored either way: compare the prefix after both are joined
     query = (
         f"SELECT n.domainId, {text} AS words FROM NVTX_EVENTS AS n {string_join(database)} "  # noqa: S608
@@ -84,7 +87,7 @@ def _facts(database: Database) -> Mapping[str, Any] | None:
             continue
         try:
             facts = json.loads(words[len(FACTS_PREFIX) :])
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(facts, dict):
             return facts
@@ -99,7 +102,7 @@ def nvtx_text(database: Database) -> str | None:
     stored = [sql for name, sql in (("text", "n.text"), ("textId", "s.value")) if name in columns]
     if "textId" in columns and "StringIds" not in database.tables:
         stored = stored[:-1]
-    return f"COALESCE({', '.join([*stored, chr(39) * 2])})"
+    return f"COALESCE({', '.join([*stored, _NO_TEXT, _NO_TEXT])})"
 
 
 def string_join(database: Database) -> str:
