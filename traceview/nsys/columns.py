@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from traceview.errors import InputError
-from traceview.nsys.database import readable
+from traceview.nsys.database import EXPORT_AGAIN, readable
 from traceview.nsys.pages import UnusualPageError
 from traceview.nsys.records import decoded_blocks, stored_table
+from traceview.nsys.schema import REQUIRED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,22 +35,33 @@ def read_columns(database: Database, source: Source, keep: Callable[[Table], Fla
     """Return the fields of a source as arrays of one length, in row order; of length 0 where no table of it exists.
 
     Times, sizes and serialised ids are int64, fields of small numbers the narrowest integers that hold them. ``keep``
-    is asked, for a block of rows, which of them to return. Raises ``InputError`` where the file is damaged or a value
-    is no integer.
+    is asked, for a block of rows, which of them to return. Raises ``InputError`` where the file is damaged, a value
+    is no integer, or a column is missing that every version has.
     """
     table = next((name for name in source.tables if name in database.tables), None)
     if table is None:
         return {name: np.empty(0, dtype=np.int64) for name in source.fields}
+    required = {name for field in source.fields.values() if field.default == REQUIRED for name in field.columns}
+    database.require(table, required)
     present = database.tables[table]
     held = {name: field for name, field in source.fields.items() if field.columns and present >= set(field.columns)}
     defaults = {column: field.default for field in held.values() for column in field.columns}
     try:
-        blocks = _collect(_decoded(database, table, defaults), source, held, keep)
+        return _collect(_complete(database, table, _decoded(database, table, defaults), required), source, held, keep)
     except (UnusualPageError, OSError):
         _check_types(database, table, defaults)
         with readable(database.path, table):
-            blocks = _collect(_selected(database, table, defaults), source, held, keep)
-    return blocks
+            blocks = _complete(database, table, _selected(database, table, defaults), required)
+            return _collect(blocks, source, held, keep)
+
+
+def _complete(database: Database, table: str, blocks: Iterable[Block], required: Iterable[str]) -> Iterator[Block]:
+    """Yield the blocks; raise ``InputError`` where a row lacks a value that every row has."""
+    for rows, columns in blocks:
+        for name in required:
+            if int(columns[name].min(initial=0)) == REQUIRED:
+                raise InputError(f"{database.path}: table {table} has a row without {name}", EXPORT_AGAIN)
+        yield rows, columns
 
 
 def _decoded(database: Database, table: str, defaults: Mapping[str, int]) -> Iterator[Block]:
@@ -75,7 +87,7 @@ def _check_types(database: Database, table: str, columns: Iterable[str]) -> None
         for (kind,) in database.rows(query):
             raise InputError(
                 f"{database.path}: table {table} holds a value that is no integer: {kind} in column {name}",
-                "export it again from the .nsys-rep",
+                EXPORT_AGAIN,
             )
 
 

@@ -6,7 +6,9 @@ reads it even on read-only media.
 
 from __future__ import annotations
 
+import re
 import sqlite3
+import stat
 import struct
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 EXPORT_HINT = "make one with: nsys export --type sqlite -o trace.sqlite REPORT.nsys-rep"
+EXPORT_AGAIN = "export it again from the .nsys-rep"
+_SUFFIXED = re.compile(r"(CUPTI_ACTIVITY_KIND_\w+?)_V(\d+)")
+_HEADER_BYTES = 100
 _IDS_PER_QUERY = 500
 
 
@@ -34,6 +39,11 @@ class Database:
     def has_rows(self, table: str) -> bool:
         """Return whether the table exists and holds a row."""
         return table in self.tables and bool(self.rows(f'SELECT 1 FROM "{table}" LIMIT 1'))  # noqa: S608
+
+    def require(self, table: str, columns: Iterable[str]) -> None:
+        """Raise ``InputError`` unless a table has all of some columns."""
+        for name in sorted(set(columns) - self.tables[table]):
+            raise InputError(f"{self.path}: table {table} has no column {name}", EXPORT_AGAIN)
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query; raises ``InputError`` where the file is damaged."""
@@ -59,10 +69,10 @@ def readable(path: Path, table: str = "") -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise InputError(f"{path}: the database is damaged: {error}", "export it again from the .nsys-rep") from error
+        raise InputError(f"{path}: the database is damaged: {error}", EXPORT_AGAIN) from error
     except (ValueError, TypeError, OverflowError) as error:
         what = f"table {table} holds a value that is no number" if table else "a value is not what it should be"
-        raise InputError(f"{path}: {what}: {error}", "export it again from the .nsys-rep") from error
+        raise InputError(f"{path}: {what}: {error}", EXPORT_AGAIN) from error
 
 
 def open_database(path: Path) -> Database:
@@ -74,39 +84,62 @@ def open_database(path: Path) -> Database:
     check_file(path)
     with readable(path):
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        tables = {
-            name: frozenset(row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (name,)))
-            for name in names
-        }
-    return Database(path, connection, tables)
+        try:
+            return Database(path, connection, _tables(connection))
+        except BaseException:
+            connection.close()
+            raise
+
+
+def _tables(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
+    """Return the columns of each table; a table with a version in its name is also known without it."""
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    suffixed = [(found[1], int(found[2]), found[0]) for name in names if (found := _SUFFIXED.fullmatch(name))]
+    connection.execute("PRAGMA temp_store = MEMORY")
+    for plain, _, name in sorted(suffixed, reverse=True):
+        if plain not in names:
+            connection.execute(f'CREATE TEMP VIEW "{plain}" AS SELECT * FROM main."{name}"')  # noqa: S608 - both are words
+            names.append(plain)
+    columns = "SELECT name FROM pragma_table_info(?)"
+    return {name: frozenset(row[0] for row in connection.execute(columns, (name,))) for name in names}
 
 
 def check_file(path: Path) -> None:
     """Raise ``InputError`` unless ``path`` is a whole SQLite file that nobody is writing."""
-    try:
-        if path.is_dir():
-            raise InputError(f"{path} is a directory", "name one .sqlite file in it")
-        with path.open("rb") as file:
-            header = file.read(100)
-            size = file.seek(0, 2)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file", "check the path") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}", "check its permissions") from None
+    header, size = _header(path)
     if size == 0:
         raise InputError(f"{path} is empty", EXPORT_HINT)
     if not header.startswith(SQLITE_MAGIC):
         raise InputError(f"{path} is not an SQLite file", EXPORT_HINT)
-    for suffix in ("-journal", "-wal"):
-        if path.with_name(path.name + suffix).exists():
+    real = path.resolve()
+    for beside in (real.with_name(real.name + suffix) for suffix in ("-journal", "-wal")):
+        if beside.exists():
             raise InputError(
-                f"{path} is still being written: {path.name}{suffix} lies beside it",
+                f"{path} is still being written: {beside.name} lies beside it",
                 "wait until the export has finished, or export again",
             )
-    if len(header) < 100 or size < _expected_size(header):
+    if len(header) < _HEADER_BYTES or size < _expected_size(header):
         raise InputError(f"{path} is truncated", "copy it again, or export it again from the .nsys-rep")
+
+
+def _header(path: Path) -> tuple[bytes, int]:
+    """Return the first bytes of a regular file and its size."""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError(f"{path} is a directory", "name one .sqlite file in it")
+        if not stat.S_ISREG(mode):
+            # opening a pipe would wait for whoever writes to it
+            raise InputError(f"{path} is no regular file", EXPORT_HINT)
+        with path.open("rb") as file:
+            return file.read(_HEADER_BYTES), file.seek(0, 2)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file", "check the path") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}", "check the path and its permissions") from None
+    except ValueError as error:
+        raise InputError(f"{str(path)!r} is no path: {error}", "check the path") from None
 
 
 def _expected_size(header: bytes) -> int:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceview.errors import InputError
 from traceview.model import Ranges
 from traceview.nsys import schema
 from traceview.nsys.capture import domain_rows, nvtx_text, string_join
-from traceview.nsys.database import readable
+from traceview.nsys.database import EXPORT_AGAIN
 from traceview.nsys.names import process_of
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def read_ranges(database: Database) -> RangeRows:
     if text is None:
         nothing = np.empty(0, dtype=np.int64)
         return RangeRows(nothing, nothing, nothing, nothing, nothing, [])
+    database.require(schema.NVTX_TABLE, ("start", "end", "eventType", "globalTid"))
     present = database.tables[schema.NVTX_TABLE]
     carried = [f"n.{name}" for name in _PAYLOADS if name in present]
     domain_id = "COALESCE(n.domainId, 0)" if "domainId" in present else "0"
@@ -50,9 +52,10 @@ def read_ranges(database: Database) -> RangeRows:
         f"FROM NVTX_EVENTS AS n {string_join(database)} WHERE n.eventType IN ({types})"
     )
     rows = database.rows(query)
-    with readable(database.path, schema.NVTX_TABLE):
-        numbers = np.array([row[:5] for row in rows], dtype=np.int64).reshape(len(rows), 5).T.copy()
-    start, end, tid, domain, payload = numbers
+    numbers = np.array([row[:5] for row in rows] or np.empty((0, 5), dtype=np.int64))
+    if numbers.dtype != np.int64:
+        raise InputError(f"{database.path}: table {schema.NVTX_TABLE} holds a value that is no integer", EXPORT_AGAIN)
+    start, end, tid, domain, payload = numbers.T.copy()
     return RangeRows(start, end, tid, domain, payload, [str(row[5]) for row in rows])
 
 

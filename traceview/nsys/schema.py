@@ -18,13 +18,17 @@ BACKTRACE_CLASS = 67
 """eventClass of the second row that a call gets when call stacks were captured."""
 
 
+REQUIRED = -(1 << 63)
+"""Default of a column that every version has and without which a row means nothing."""
+
+
 @dataclass(frozen=True)
 class Field:
     """One integer of a row: columns of the export, each shifted left and added up; without columns a constant."""
 
     columns: tuple[str, ...]
     default: int = 0
-    """the value where the export lacks a column, or the row has none"""
+    """the value where the export lacks a column, or the row has none; ``REQUIRED`` where neither may be"""
     shifts: tuple[int, ...] = (0,)
     small: bool = False
     """whether it is a number of few digits (an id, a kind), held in the narrowest integers that the file allows"""
@@ -48,13 +52,13 @@ class Source:
     fields: dict[str, Field]
 
 
-_TIMES = {"start": column("start"), "end": column("end")}
+_TIMES = {"start": column("start", REQUIRED), "end": column("end", REQUIRED)}
 _PLACE = {
     "pid": column("globalPid"),
-    "device": small("deviceId"),
-    "context": small("contextId"),
+    "device": small("deviceId", REQUIRED),
+    "context": small("contextId", REQUIRED),
     "green": small("greenContextId"),
-    "stream": small("streamId"),
+    "stream": small("streamId", REQUIRED),
 }
 _CORRELATION = {"correlation": small("correlationId")}
 _OPERATION = {**_TIMES, **_PLACE, **_CORRELATION}
@@ -73,8 +77,8 @@ COPIES = Source(
     ("CUPTI_ACTIVITY_KIND_MEMCPY",),
     {
         **_OPERATION,
-        "n_bytes": column("bytes"),
-        "copy_kind": small("copyKind"),
+        "n_bytes": column("bytes", REQUIRED),
+        "copy_kind": small("copyKind", REQUIRED),
         "source_kind": small("srcKind", -1),
         "target_kind": small("dstKind", -1),
         "source": small("srcDeviceId", -1),
@@ -83,7 +87,7 @@ COPIES = Source(
         "cause": small("migrationCause"),
     },
 )
-MEMSETS = Source(("CUPTI_ACTIVITY_KIND_MEMSET",), {**_OPERATION, "n_bytes": column("bytes")})
+MEMSETS = Source(("CUPTI_ACTIVITY_KIND_MEMSET",), {**_OPERATION, "n_bytes": column("bytes", REQUIRED)})
 GRAPHS = Source(("CUPTI_ACTIVITY_KIND_GRAPH_TRACE",), {**_OPERATION, "name": Field((), -1, small=True)})
 CALLS = Source(
     ("CUPTI_ACTIVITY_KIND_RUNTIME",),
@@ -91,7 +95,7 @@ CALLS = Source(
         **_TIMES,
         **_CORRELATION,
         "tid": column("globalTid"),
-        "name": small("nameId", -1),
+        "name": small("nameId", REQUIRED),
         "event_class": small("eventClass"),
         "stack": small("callchainId", -1),
     },
