@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "report": "Tell what a trace's layer-by-layer loading costs and where the time goes.",
+    "timeline": "Draw one forward as a picture: host, loads, compute, and why compute had holes.",
+    "plot": "Draw overlap, copies, accounting or the history of forwards as a picture.",
+    "export": "Write a trace's operations, calls, ranges and holes for Perfetto, or as CSV or Parquet tables.",
+    "slim": "Make a trace small enough to commit, without host, user, environment and paths.",
     "doctor": "Tell what a trace holds and lacks, and which capture flags would add it.",
 }
 """Commands and their one-line help; each lives in the module of its name and is imported when it is used."""

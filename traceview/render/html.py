@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from traceview.analysis.drawings import Drawings
-from traceview.render import html_charts
+from traceview.render import copy_series, html_charts
 from traceview.render.html_blocks import blocks, escaped, line, section, slug, titled
 from traceview.render.html_document import document
 from traceview.render.html_overlap import overlap_matrices
@@ -72,9 +72,9 @@ class _Parts:
         return titled(one.title, one.about, "".join((*blocks((first,)), drawn, *blocks(others))))
 
     def _copies(self, drawn: Drawings) -> str:
-        charts = self._chart("sizes", html_charts.sizes(self._report), "Pieces by size")
+        charts = self._chart("sizes", copy_series.sizes(self._report), "Pieces by size")
         if drawn.rates:
-            rates = html_charts.rates(drawn.rates, self._report, drawn.ceilings)
+            rates = copy_series.rates(drawn.rates, self._report, drawn.ceilings)
             charts += self._chart("rates", rates, "Rate of a copy by its size, with the fitted line and the ceiling")
         return f'<div class="pair">{charts}</div>'
 

@@ -7,24 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from traceview.analysis.timeline import What
-from traceview.render.palette import BOX_COLOURS, CATEGORY_COLOURS, layer_colours
+from traceview.render.palette import BOX_COLOURS, CATEGORY_COLOURS, SERIES_COLOURS, layer_colours
 from traceview.render.shown import shown
 from traceview.render.tables import Bars
 from traceview.render.verdict import PHRASES
 from traceview.report import CATEGORIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from traceview.analysis.copy_rates import Ceiling, CopyRates
     from traceview.analysis.timeline import Timeline
     from traceview.model import Ints
     from traceview.render.tables import Section
-    from traceview.report import CopyGroup, Report
 
 NAME_SHOWN = 160
-GROUPS_SHOWN = 6
-_FIT_POINTS = 40
 
 
 def palette() -> dict[str, Any]:
@@ -34,6 +28,7 @@ def palette() -> dict[str, Any]:
             {"name": name, "colour": CATEGORY_COLOURS[name], "phrase": PHRASES[name]} for name in CATEGORIES
         ],
         "boxes": [BOX_COLOURS[what.name.lower()] for what in What],
+        "series": SERIES_COLOURS,
         "whats": [what.name.lower() for what in What],
     }
 
@@ -93,65 +88,6 @@ def timeline(drawn: Timeline) -> dict[str, Any]:
             (arrows.from_row, arrows.from_time - zero, arrows.to_row, arrows.to_time - zero), axis=1
         ).tolist(),
     }
-
-
-def sizes(report: Report) -> dict[str, Any]:
-    """Return pieces by power of two for the groups of copies with most bytes; the rest is one group."""
-    groups = sorted(report.copies, key=lambda group: -group.n_bytes)
-    powers = sorted({int(power) for group in groups for power in group.histogram})
-    series = [(_title(group.direction, group.memory, group.stream), [group]) for group in groups[:GROUPS_SHOWN]]
-    if groups[GROUPS_SHOWN:]:
-        series.append((f"{len(groups) - GROUPS_SHOWN} other groups", groups[GROUPS_SHOWN:]))
-    return {
-        "powers": powers,
-        "series": [{"label": label, "pieces": _pieces(members, powers)} for label, members in series],
-    }
-
-
-def rates(found: Sequence[CopyRates], report: Report, ceilings: Iterable[Ceiling]) -> dict[str, Any]:
-    """Return the rate per copy size of the groups with most bytes, each with its fitted line, and the ceilings."""
-    series = []
-    for group in found[:GROUPS_SHOWN]:
-        points = [[size.n_bytes, size.median, size.low, size.high, size.count] for size in group.sizes]
-        fitted = _fit_of(report.copies, group)
-        ends = (group.sizes[0].n_bytes, group.sizes[-1].n_bytes)
-        series.append(
-            {
-                "label": _title(group.direction, group.memory, group.stream),
-                "points": points,
-                "fit": _fit_line(fitted, ends) if fitted else None,
-                "fitted": f"{fitted[0]:.0f} ns + bytes at {fitted[1]:.1f} GB/s" if fitted else None,
-            }
-        )
-    shown_devices = {group.device for group in found[:GROUPS_SHOWN] if group.direction in ("h2d", "d2h")}
-    lines = [
-        {"label": f"GPU {one.device}: {one.source}", "rate": one.rate}
-        for one in ceilings
-        if one.device in shown_devices
-    ]
-    return {"series": series, "ceilings": lines}
-
-
-def _fit_of(groups: Iterable[CopyGroup], wanted: CopyRates) -> tuple[float, float] | None:
-    for group in groups:
-        if (group.stream, group.direction, group.memory) == (wanted.stream, wanted.direction, wanted.memory):
-            fit = group.fit
-            return (fit.piece_cost_ns, fit.rate) if fit.piece_cost_ns is not None and fit.rate is not None else None
-    return None
-
-
-def _fit_line(fit: tuple[float, float], ends: tuple[int, int]) -> list[list[float]]:
-    """Return points of bytes / (a + bytes / b) between two sizes, evenly apart on a logarithmic axis."""
-    n_bytes = np.geomspace(max(1, ends[0]), max(1, ends[1]), _FIT_POINTS)
-    return np.stack((n_bytes, n_bytes / (fit[0] + n_bytes / fit[1])), axis=1).tolist()  # type: ignore[no-any-return]
-
-
-def _title(direction: str, memory: str, stream: str) -> str:
-    return f"{direction} {memory}, {shown(stream, 30)}"
-
-
-def _pieces(members: Iterable[CopyGroup], powers: Sequence[int]) -> list[int]:
-    return [sum(group.histogram.get(str(power), 0) for group in members) for power in powers]
 
 
 def _column(values: Ints) -> int | list[int]:

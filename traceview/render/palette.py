@@ -33,6 +33,9 @@ BOX_COLOURS = {
     "range": "#d5dbe2",
 }
 
+SERIES_COLOURS = ("#3b6fb6", "#e8871e", "#0f8a7b", "#7b2d8b", "#8a7a12", "#b3122d", "#8a8f98")
+"""of groups that stand beside each other in one chart"""
+
 _LAYER_STOPS = ((0x2A, 0x4B, 0x9B), (0x1F, 0x86, 0xBF), (0x1C, 0x95, 0x8A), (0x3F, 0x8F, 0x4F))
 _LIGHTER = 0.42
 

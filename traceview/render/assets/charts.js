@@ -1,7 +1,5 @@
 // The small charts: the accounting as bars, pieces by size, rate by size.
 
-const SERIES_COLOURS = ["#3b6fb6", "#e8871e", "#0f8a7b", "#7b2d8b", "#8a7a12", "#b3122d", "#8a8f98"];
-
 function drawBars(canvas, bars) {
   const categories = PALETTE.categories.filter(({ name }) => bars.some((bar) => nsOf(bar, name) > 0));
   canvas.style.height = `${58 + 46 * bars.length}px`;
@@ -50,7 +48,7 @@ function drawSizes(canvas, { powers, series }) {
     xAxis: axis(colours, { type: "category", data: powers.map(size), name: "from size", nameLocation: "middle", nameGap: 26 }),
     yAxis: axis(colours, { type: "log", min: 0.5, name: "pieces", axisLabel: { color: colours.muted, formatter: pieces } }),
     series: series.map(({ label, pieces: counts }, index) => ({
-      name: label, type: "bar", barMaxWidth: 34, itemStyle: { color: SERIES_COLOURS[index] },
+      name: label, type: "bar", barMaxWidth: 34, itemStyle: { color: PALETTE.series[index] },
       data: counts.map((number) => (number > 0 ? number : null)),
     })),
   }));
@@ -73,7 +71,7 @@ function drawRates(canvas, { series, ceilings }) {
       axisLabel: { color: colours.muted, formatter: size, hideOverlap: true } }),
     yAxis: axis(colours, { type: "value", min: 0, name: "GB/s",
       max: ({ max }) => (top.some((one) => one.yAxis > max) ? Math.ceil(Math.max(...top.map((one) => one.yAxis)) / 10 + 0.3) * 10 : null) }),
-    series: series.flatMap((group, index) => rateSeries(group, SERIES_COLOURS[index], index ? [] : top, colours)),
+    series: series.flatMap((group, index) => rateSeries(group, PALETTE.series[index], index ? [] : top, colours)),
   }));
 }
 
