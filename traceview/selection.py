@@ -1,4 +1,4 @@
-"""Keeps a part of a trace: one process, one device, or a window of time."""
+"""Keeps a part of a trace: one process, one device, a window of time, or some of its forwards."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceview.analysis.events import pair_waits
 from traceview.errors import SelectionError, UsageError
+from traceview.model import KeptForwards
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceview.analysis.forwards import Forward
     from traceview.model import Flags, Records, Trace
 
 _NS_PER_MS = 1_000_000
@@ -81,6 +86,56 @@ def select_window(trace: Trace, window_ms: tuple[float, float]) -> Trace:
         migrations=(trace.migrations.start < high) & (trace.migrations.end > low),
         streams=np.ones(len(trace.streams), dtype=bool),
     )
+
+
+def select_forwards(trace: Trace, kept: Sequence[Forward], others: Sequence[Forward]) -> Trace:
+    """Return what the report of some forwards depends on: all work and calls in their time, and what these wait for.
+
+    Ranges of the ``others`` are left out, so that the others are no forwards of the result. The kept ones keep their
+    indices and stay warm-up or not. Raises ``SelectionError`` where there is none to keep.
+    """
+    if not kept:
+        raise SelectionError("this trace has no forward to keep", "keep a part of its time with --window FROM:TO")
+    low, high = _span(trace, kept)
+    operations = (trace.operations.start <= high) & (trace.operations.end >= low)
+    calls = (trace.calls.start <= high) & (trace.calls.end >= low)
+    launches = trace.operations.launch[operations]
+    calls[launches[launches >= 0]] = True
+    pairs = pair_waits(trace)
+    waited = pairs[(pairs >= 0) & calls[trace.event_waits.call]]
+    calls[trace.event_records.call[waited]] = True
+    part = _keep(
+        trace,
+        operations=operations,
+        calls=calls,
+        ranges=(trace.ranges.start <= high) & (trace.ranges.end >= low) & ~_ranges_of(trace, others),
+        migrations=(trace.migrations.start <= high) & (trace.migrations.end >= low),
+        streams=np.ones(len(trace.streams), dtype=bool),
+    )
+    warmup = tuple(dict.fromkeys(forward.index for forward in kept if forward.warmup))
+    return replace(part, capture=replace(part.capture, kept=KeptForwards(kept[0].index, warmup)))
+
+
+def _span(trace: Trace, forwards: Sequence[Forward]) -> tuple[int, int]:
+    """Return the first and last moment of some forwards' ranges, operations and launches."""
+    rows = np.concatenate([forward.operations for forward in forwards])
+    launches = trace.operations.launch[rows]
+    launches = launches[launches >= 0]
+    low, high = min(forward.start for forward in forwards), max(forward.end for forward in forwards)
+    for table, some in ((trace.operations, rows), (trace.calls, launches)):
+        if len(some):
+            low, high = min(low, int(table.start[some].min())), max(high, int(table.end[some].max()))
+    return low, high
+
+
+def _ranges_of(trace: Trace, forwards: Sequence[Forward]) -> Flags:
+    """Return which ranges belong to some forwards: opened inside one on its thread, or naming its operations."""
+    inside = np.zeros(len(trace.ranges), dtype=bool)
+    for forward in forwards:
+        inside[forward.ranges[forward.ranges >= 0]] = True
+        first, last = np.searchsorted(trace.ranges.start, (forward.start, forward.end))
+        inside[first:last] |= trace.ranges.thread[first:last] == forward.thread
+    return inside
 
 
 def _keep(trace: Trace, *, operations: Flags, calls: Flags, ranges: Flags, migrations: Flags, streams: Flags) -> Trace:

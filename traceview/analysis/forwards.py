@@ -92,12 +92,15 @@ def find_forwards(trace: Trace, options: ForwardOptions | None = None) -> tuple[
         layers = find_event_layers(trace, by_share, mover)
         spans, placed = place_by_events(trace, named, (spans, placed), layers, options.layers_per_forward)
     submissions = find_submissions(trace, named, by_name, placed)
+    kept = trace.capture.kept
+    first = kept.first if kept else 0
     found = [
-        _forward(trace, spans[number], number, rows, placed, (by_share, mover, by_name, submissions))
+        _forward(trace, spans[number], first + number, rows, placed, (by_share, mover, by_name, submissions))
         for number, rows in _by_span_and_device(trace, placed)
     ]
     computing = [forward for forward in found if (forward.role == Role.COMPUTE).any()]
-    return _select(_mark_warmup(computing, options.warmup), options.selected, len(spans))
+    known = kept.warmup if kept and options.warmup is None else None
+    return _select(_mark_warmup(computing, options.warmup, known), options.selected, first + len(spans))
 
 
 def _asks_events(named: NamedRanges, layers_from: str | None) -> bool:
@@ -149,8 +152,13 @@ def _origin(named: Flags) -> str | None:
     return "nvtx" if named.all() else "nvtx+events" if named.any() else "events"
 
 
-def _mark_warmup(found: list[Forward], warmup: int | None) -> list[Forward]:
-    """Mark the forwards numbered below 0, else the first of each process; a process's only forward is no warm-up."""
+def _mark_warmup(found: list[Forward], warmup: int | None, known: tuple[int, ...] | None) -> list[Forward]:
+    """Mark the forwards numbered below 0, else the first of each process; a process's only forward is no warm-up.
+
+    ``known`` are the indices of those that a slimmed capture says were warm-up in the whole.
+    """
+    if known is not None:
+        return [replace(forward, warmup=forward.index in known) for forward in found]
     marked = []
     for process in dict.fromkeys(forward.process for forward in found):
         own = [forward for forward in found if forward.process == process]

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from instrument.naming import DOMAIN, FACTS_PREFIX
-from traceview.model import Capture
+from traceview.model import Capture, KeptForwards
 from traceview.nsys import contents, schema
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ def read_capture(database: Database, devices: set[int], processes: set[int]) -> 
     versions = _meta(database, _VERSION_TABLES)
     held, lacking = contents.present(database)
     names = _gpu_names(database)
-    mode = _meta(database, ("META_DATA_CAPTURE",)).get("CUDA_GRAPH_TRACE_OPTIONS:MODE")
+    described = _meta(database, ("META_DATA_CAPTURE",))
+    mode = next((value for name, value in described.items() if name.endswith("CUDA_GRAPH_TRACE_OPTIONS:MODE")), None)
     return Capture(
         path=database.path,
         product_version=versions.get("EXPORT_PRODUCT_VERSION"),
@@ -37,6 +38,7 @@ def read_capture(database: Database, devices: set[int], processes: set[int]) -> 
         graph_mode=mode.lower() if mode else None,
         diagnostics=_diagnostics(database),
         facts=_facts(database),
+        kept=_kept_forwards(described),
     )
 
 
@@ -45,6 +47,15 @@ def _meta(database: Database, tables: tuple[str, ...]) -> dict[str, str]:
     if table is None:
         return {}
     return {str(name).upper(): str(value) for name, value in database.rows(f'SELECT name, value FROM "{table}"')}  # noqa: S608
+
+
+def _kept_forwards(described: Mapping[str, str]) -> KeptForwards | None:
+    """Return which forwards a slimmed export says it holds, or None."""
+    first = described.get(f"{schema.SLIM_KEY}FIRST_FORWARD", "")
+    warmup = described.get(f"{schema.SLIM_KEY}WARMUP", "").split(",")
+    if not first.isdecimal() or not all(number.isdecimal() or not number for number in warmup):
+        return None
+    return KeptForwards(int(first), tuple(int(number) for number in warmup if number))
 
 
 def _gpu_names(database: Database) -> dict[int, str]:
