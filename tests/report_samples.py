@@ -13,12 +13,16 @@ from traceview.report import (
     ExposedCopy,
     Finding,
     Forward,
+    Inbound,
     Lane,
     Layer,
     Measures,
     Migration,
+    NicTraffic,
     Overlap,
     Report,
+    Stage,
+    Storage,
     Summary,
     Sync,
     TraceInfo,
@@ -106,6 +110,44 @@ def copies(**values: Any) -> CopyGroup:
         "fit": CopyFit(identifiable=False, reason="all pieces have one size"),
     }
     return CopyGroup(**(loads | values))
+
+
+def lane(**values: Any) -> Lane:
+    """Return loads that writeback slows."""
+    slowed: dict[str, Any] = {
+        "transfer_class": "h2d",
+        "direction": "in",
+        "mover": "copy engine",
+        "n_bytes": 40 * MIB,
+        "rate_alone": 55.4,
+        "rate_together": 49.5,
+        "beside": "d2h",
+        "shared_lane": False,
+        "verdict": "duplex_slowdown",
+        "process": 41,
+        "memory": "pinned",
+        "transfers": 40,
+        "busy_ns": 48_600_000,
+        "rate": 52.1,
+        "together_ns": 9_000_000,
+        "slowdown": 0.106,
+        "links": ("DRAM[0] out", "RC[0] down", "GPU 0 in"),
+        "path_from": "facts",
+        "ceiling": 63.0,
+        "ceiling_from": "facts",
+    }
+    return Lane(**(slowed | values))
+
+
+def storage(index: int) -> Storage:
+    """Return a forward whose reading from storage takes longest."""
+    stages = (
+        Stage("storage read", 30 * MS, 512 * MIB, 12 * MS, 8 * MS),
+        Stage("stage", 9 * MS, None, 9 * MS, 3 * MS),
+        Stage("h2d", 10 * MS, 512 * MIB, 10 * MS, 7 * MS),
+        Stage("compute", 11 * MS, None, 11 * MS, 0),
+    )
+    return Storage(index, 41, 0, "storage read", False, stages)
 
 
 TRACE = TraceInfo(
@@ -206,7 +248,10 @@ def faulty() -> Report:
             *(replace(accidental, forward=index) for index in (0, 1, 2)),
             replace(accidental, forward=None, accidental=None, cost_ns=None, api="cudaMalloc", direction=None),
         ),
-        lanes=(Lane("h2d", "in", "copy engine", 40 * MIB, 55.4, 49.5, "d2h", False, "duplex_slowdown"),),
+        lanes=(lane(), lane(beside=None, rate_together=None, slowdown=None, together_ns=None, verdict="full_rate")),
+        storage=tuple(storage(index) for index in (0, 1, 2)),
+        inbound=(Inbound(1, 41, 0, 600 * MIB, 512 * MIB, 51 * MIB, 37 * MIB, 63.0, "facts"),),
+        network=(NicTraffic(HOSTILE, 1, "receive", 900 * MIB, 20 * MS, 47.2, 48.0),),
         findings=(
             Finding("pageable_source", "high", 59_104_000, 0.741, "accounting", HOSTILE, (HOSTILE, "b"), "Pin it."),
             Finding("host_bound", "low", 421_000, 0.005, "geometric", "The host is late.", (), "Launch earlier."),

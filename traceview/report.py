@@ -273,8 +273,10 @@ class Inbound:
     """as the GPU's own counter measured it, protocol overhead included"""
     explained_bytes: int
     """moved by the transfers of the trace"""
+    overhead_bytes: int
+    """of the rest, as much as the protocol can have added to what is explained"""
     unexplained_bytes: int
-    """the rest beyond what the protocol adds to what is explained: RDMA receive, or copies that nobody traced"""
+    """what is left: RDMA receive, or copies that nobody traced"""
     ceiling: float
     """GB/s of the link, by which the counter's percent became bytes"""
     ceiling_from: str

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceview.analysis.links import stated_ceiling
+from traceview.analysis.paths import PRESUMED
+from traceview.analysis.transfers import SMS
 from traceview.model import Content
 from traceview.report import Abstention
 
@@ -13,10 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from traceview.analysis.forwards import Forward
+    from traceview.analysis.links import LinkOptions
+    from traceview.analysis.traffic import MachineOptions, Traffic
     from traceview.model import Trace
 
 _CUDA = "nsys profile --trace=cuda,nvtx"
 _STACKS = "nsys profile --sample=process-tree --cudabacktrace=all:0 --python-backtrace=cuda"
+PYTHON_FIX = (
+    "nsys profile --python-backtrace=cuda --cudabacktrace=all:0 --sample=process-tree, then "
+    "nsys export --include-blobs=true --include-json=true"
+)
 NAMING_FIX = "name the work with NVTX ranges: 'forward 0', 'load layer 0', 'compute layer 0' (see instrument.ranges)"
 
 FIXES = {
@@ -46,9 +55,18 @@ NEEDS = {
 """Each measure and the data that it needs."""
 
 
-def abstentions(trace: Trace, forwards: Sequence[Forward]) -> tuple[Abstention, ...]:
-    """Return what cannot be judged: measures whose data is missing, then what weakens those that can be had."""
-    return (*_lacking(trace), *_weaknesses(trace, forwards))
+def abstentions(
+    trace: Trace,
+    forwards: Sequence[Forward],
+    machine: MachineOptions | None = None,
+    traffic: Sequence[Traffic] = (),
+) -> tuple[Abstention, ...]:
+    """Return what cannot be judged: measures whose data is missing, then what weakens those that can be had.
+
+    ``machine`` is what the user says about the machine, ``traffic`` what was found to use its links.
+    """
+    link = machine.link if machine else None
+    return (*_lacking(trace), *_weaknesses(trace, forwards), *_metrics(trace, link), *_unknown_traffic(trace, traffic))
 
 
 def answered(trace: Trace) -> tuple[str, ...]:
@@ -84,5 +102,42 @@ def _weaknesses(trace: Trace, forwards: Sequence[Forward]) -> Iterator[Abstentio
     if orphans:
         reason = f"{orphans:,} of {len(trace.operations):,} operations have no launch in the trace"
         yield Abstention("ranges of operations without a launch", reason, f"trace from the start: {_CUDA}")
+    if trace.stacks and not any(stack.python for stack in trace.stacks):
+        reason = "the call stacks of this export have no Python frames"
+        yield Abstention("lines of Python that block", reason, PYTHON_FIX)
     for text in trace.capture.diagnostics:
         yield Abstention("a complete capture", f"the profiler says: {text}", "let the process end by itself")
+
+
+def _metrics(trace: Trace, link: LinkOptions | None) -> Iterator[Abstention]:
+    """Yield why sampled counters do not tell what else came into a device."""
+    measure = "unexplained inbound traffic"
+    if Content.GPU_METRICS not in trace.capture.captured:
+        return
+    if trace.links is None:
+        yield Abstention(measure, "GPU metrics are large, so they were not read", "traceview report TRACE --metrics")
+        return
+    if not any(len(one.received) for one in trace.links):
+        reason = "the GPU metrics of this capture have no PCIe counter"
+        yield Abstention(measure, reason, "capture with the default set of --gpu-metrics-set")
+    for one in trace.links:
+        if len(one.received) and stated_ceiling(trace, one.device, link) is None:
+            reason = f"the counter gives percent of the PCIe link of GPU {one.device}, whose speed is not known"
+            yield Abstention(measure, reason, "--pcie GENxLANES, or call instrument.facts.emit_facts() in the program")
+
+
+def _unknown_traffic(trace: Trace, traffic: Sequence[Traffic]) -> Iterator[Abstention]:
+    """Yield what is not known of transfers that were found."""
+    if any(one.transfers.mover == SMS and one.transfers.total_bytes is None for one in traffic):
+        fix = "give n_bytes to the range of a load (instrument.ranges.load), or nsys profile --gpu-metrics-devices=all"
+        yield Abstention("bytes and rate of loading kernels", "no range says how many bytes they move", fix)
+    if any(one.transfers.peer is not None and one.path.origin == PRESUMED for one in traffic):
+        reason = "their rate would suit both PCIe and NVLink"
+        yield Abstention("links of the peer copies", reason, "nvidia-smi topo -m > FILE, then --topology FILE")
+    if trace.nics and len(trace.capture.devices) > 1 and any(one.path.origin == PRESUMED for one in _remote(traffic)):
+        reason = "nothing says which GPU is near which NIC"
+        yield Abstention("GPUs that RDMA traffic reaches", reason, "nvidia-smi topo -m > FILE, then --topology FILE")
+
+
+def _remote(traffic: Sequence[Traffic]) -> Iterator[Traffic]:
+    return (one for one in traffic if one.transfers.nic is not None)

@@ -13,9 +13,14 @@ from traceview.analysis.copies import measure_copies, measure_migrations
 from traceview.analysis.doctor import abstentions
 from traceview.analysis.findings import find_causes
 from traceview.analysis.forwards import ForwardOptions, find_forwards
+from traceview.analysis.inbound import measure_inbound
+from traceview.analysis.lanes import measure_lanes
 from traceview.analysis.measures import KernelBaseline, measure, summarise
+from traceview.analysis.network import measure_network
 from traceview.analysis.overlap import measure_overlap
+from traceview.analysis.storage import measure_storage
 from traceview.analysis.syncs import find_blocking_calls, list_syncs
+from traceview.analysis.traffic import MachineOptions, find_traffic
 from traceview.analysis.whatif import predict
 
 if TYPE_CHECKING:
@@ -30,6 +35,7 @@ class ReportOptions:
     allow_sync: str | None = None
     """expression for ranges in which blocking calls are meant"""
     thresholds: Thresholds = field(default_factory=Thresholds)
+    machine: MachineOptions = field(default_factory=MachineOptions)
     what_if: tuple[str, ...] = ()
     """causes to mend in a replay of each forward, of ``traceview.analysis.whatif.EDITS``"""
 
@@ -46,6 +52,7 @@ def build_report(trace: Trace, options: ReportOptions | None = None) -> report.R
     )
     overlap, exposed = measure_overlap(trace, forwards)
     blocking = find_blocking_calls(trace, found, accountings, options.allow_sync, busy)
+    traffic = find_traffic(trace, found, options.forwards, options.machine)
     return report.Report(
         trace=describe(trace),
         forwards=forwards,
@@ -55,8 +62,12 @@ def build_report(trace: Trace, options: ReportOptions | None = None) -> report.R
         copies=measure_copies(trace),
         migrations=measure_migrations(trace),
         syncs=list_syncs(trace, blocking),
+        lanes=measure_lanes(traffic),
         findings=find_causes(trace, found, accountings, forwards, blocking, options.thresholds),
-        abstained=abstentions(trace, found),
+        abstained=abstentions(trace, found, options.machine, traffic),
+        storage=measure_storage(trace, found),
+        inbound=measure_inbound(trace, forwards, traffic, options.machine.link),
+        network=measure_network(trace),
         what_if=predict(trace, found, blocking, options.what_if) if options.what_if else (),
     )
 

@@ -45,6 +45,7 @@ _METHODS = {
     "copy_": ".copy_()",
     "getitem": "tensor[...]",
     "setitem": "tensor[...] = ...",
+    "_unique2": "unique()",
 }
 """What a Python binding of a tensor (``THPVariable_...``) is in a program's own words."""
 

@@ -12,6 +12,7 @@ from traceview.analysis.copies import direction_name
 from traceview.analysis.naming import compile_pattern
 from traceview.analysis.roles import Role
 from traceview.analysis.spans import innermost_range
+from traceview.analysis.stack_names import written_stacks
 from traceview.analysis.sync_costs import find_idle_after
 from traceview.model import CallKind, Direction
 from traceview.report import Sync
@@ -95,6 +96,7 @@ def list_syncs(trace: Trace, found: BlockingCalls) -> tuple[Sync, ...]:
     """Return blocking calls grouped by everything but their times, the costliest first."""
     ranges = innermost_range(trace, np.arange(len(trace.ranges)), found.call)
     range_name = np.concatenate((trace.ranges.name, [-1]))[ranges]
+    written, texts = written_stacks(trace)
     columns = (
         trace.calls.name[found.call],
         trace.calls.kind[found.call],
@@ -104,19 +106,34 @@ def list_syncs(trace: Trace, found: BlockingCalls) -> tuple[Sync, ...]:
         found.boundary,
         found.allowed,
         range_name,
+        written[trace.calls.stack[found.call]],
     )
-    totals: dict[tuple[int, ...], list[int]] = {}
-    for row, key in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-        total = totals.setdefault(key, [0, 0, 0])
-        total[0] += 1
-        total[1] += int(found.blocked[row])
-        total[2] += int(found.cost[row])
-    listed = [_sync(trace, key, total) for key, total in totals.items()]
-    return tuple(sorted(listed, key=lambda sync: (-(sync.cost_ns or 0), -sync.blocked_ns, sync.api, -sync.count)))
+    order, cuts = _groups(columns)
+    # each group's first call, so that groups of equal cost stand in the order of their first calls
+    listed = [
+        (int(rows[0]), _sync(trace, [int(column[rows[0]]) for column in columns], _totals(found, rows), texts))
+        for rows in (np.split(order, cuts) if len(order) else [])
+    ]
+    by_first = [sync for _, sync in sorted(listed, key=lambda pair: pair[0])]
+    return tuple(sorted(by_first, key=lambda sync: (-(sync.cost_ns or 0), -sync.blocked_ns, sync.api, -sync.count)))
 
 
-def _sync(trace: Trace, key: tuple[int, ...], total: list[int]) -> Sync:
-    name, kind, readback, direction, forward, boundary, allowed, range_name = key
+def _groups(columns: Sequence[Ints | Flags]) -> tuple[Ints, Ints]:
+    """Return the rows in an order in which rows that agree in all columns follow each other, and where groups begin."""
+    order = np.lexsort(columns)
+    changes = np.zeros(max(len(order) - 1, 0), dtype=bool)
+    for column in columns:
+        changes |= column[order[1:]] != column[order[:-1]]
+    return order, np.flatnonzero(changes) + 1
+
+
+def _totals(found: BlockingCalls, rows: Ints) -> list[int]:
+    """Return how many calls there are, how long they blocked and what they cost."""
+    return [len(rows), int(found.blocked[rows].sum()), int(found.cost[rows].sum())]
+
+
+def _sync(trace: Trace, key: list[int], total: list[int], texts: Sequence[tuple[str, ...] | None]) -> Sync:
+    name, kind, readback, direction, forward, boundary, allowed, range_name, where = key
     inside = forward >= 0
     return Sync(
         api=trace.names[name] if name >= 0 else "unknown",
@@ -128,7 +145,7 @@ def _sync(trace: Trace, key: tuple[int, ...], total: list[int]) -> Sync:
         blocked_ns=total[1],
         cost_ns=total[2] if inside else None,
         range_name=trace.names[range_name] if range_name >= 0 else None,
-        where=None,
+        where=texts[where] or None,
         direction=direction_name(direction) if direction != Direction.OTHER else None,
     )
 

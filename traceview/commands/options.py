@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from instrument import naming
+from traceview.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from traceview.analysis.report import ReportOptions
+    from traceview.analysis.traffic import MachineOptions
     from traceview.model import Trace
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
@@ -70,6 +72,39 @@ class Override(click.ParamType):  # type: ignore[type-arg]  # generic in new ver
             self.fail(f"{number!r} is no number", param, ctx)
 
 
+class Pcie(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """``GENxLANES`` of a PCIe link."""
+
+    name = "GENxLANES"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return generation and lanes."""
+        from traceview.analysis.links import pcie_rate
+
+        generation, _, lanes = str(value).lower().partition("x")
+        if not (generation.isdecimal() and lanes.isdecimal()):
+            self.fail(f"{value!r} is not of the form 5x16", param, ctx)
+        if pcie_rate(int(generation), int(lanes)) is None or int(lanes) > _MOST_LANES:
+            self.fail(f"there is no PCIe {generation}.0 with {lanes} lanes; known are 1x1 to 6x16", param, ctx)
+        return int(generation), int(lanes)
+
+
+_MOST_LANES = 16
+_MACHINE = (
+    click.option(
+        "--topology",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="What `nvidia-smi topo -m` printed: tells who shares which link.",
+    ),
+    click.option("--pcie", type=Pcie(), metavar="GENxLANES", help="The PCIe link where no facts tell, as 5x16."),
+    click.option(
+        "--link-gbps",
+        type=click.FloatRange(0, min_open=True),
+        metavar="X",
+        help="Or what it carries at most in one direction, GB/s.",
+    ),
+)
 _FORWARDS = (
     click.option("--forward-range", metavar="RE", default=naming.FORWARD_PATTERN, help="Names of forward ranges."),
     click.option("--load-range", metavar="RE", default=naming.LOAD_PATTERN, help="Names of load ranges; group layer."),
@@ -101,6 +136,13 @@ def trace_options(command: Command) -> Command:
     return command
 
 
+def machine_options(command: Command) -> Command:
+    """Add the options that say what the machine is like."""
+    for option in reversed(_MACHINE):
+        command = option(command)
+    return command
+
+
 def forward_options(command: Command) -> Command:
     """Add the options that say how forwards are found and judged."""
     for option in reversed(_FORWARDS):
@@ -120,7 +162,24 @@ def read_trace(chosen: dict[str, Any]) -> Trace:
         process=chosen["process"],
         device=chosen["device"],
         window_ms=window,
+        metrics=chosen.get("metrics", False),
     )
+
+
+def machine_of(chosen: dict[str, Any]) -> MachineOptions:
+    """Return what the machine options say; raises ``UsageError`` for a topology that cannot be read."""
+    from traceview.analysis.links import LinkOptions
+    from traceview.analysis.topology import parse_topology
+    from traceview.analysis.traffic import MachineOptions
+
+    path: Path | None = chosen.get("topology")
+    topology = None
+    if path is not None:
+        try:
+            topology = parse_topology(path.read_text(encoding="utf-8", errors="replace"), str(path))
+        except OSError as error:
+            raise UsageError(f"--topology {path}: {error.strerror}", "check the path") from None
+    return MachineOptions(LinkOptions(chosen.get("link_gbps"), chosen.get("pcie")), topology)
 
 
 def report_options(chosen: dict[str, Any]) -> ReportOptions:
@@ -140,4 +199,6 @@ def report_options(chosen: dict[str, Any]) -> ReportOptions:
         layers_per_forward=chosen["layers_per_forward"],
         mover_kernel=chosen["mover_kernel"] or MOVER_KERNEL,
     )
-    return ReportOptions(forwards, chosen["allow_sync"], Thresholds(**dict(chosen["thresholds"])))
+    return ReportOptions(
+        forwards, chosen["allow_sync"], Thresholds(**dict(chosen["thresholds"])), machine=machine_of(chosen)
+    )

@@ -11,7 +11,13 @@ from typing import Any
 
 import click
 
-from traceview.commands.options import forward_options, read_trace, report_options, trace_options
+from traceview.commands.options import (
+    forward_options,
+    machine_options,
+    read_trace,
+    report_options,
+    trace_options,
+)
 from traceview.output import check_output, write_whole
 from traceview.progress import steps
 from traceview.render import RENDERERS
@@ -22,6 +28,8 @@ MAX_WIDTH = 100
 @click.command("report")
 @trace_options
 @forward_options
+@machine_options
+@click.option("--metrics", is_flag=True, help="Also read PCIe counters of GPU metrics: what else came into the GPU.")
 @click.option(
     "--format",
     "style",

@@ -24,7 +24,7 @@ _KEYS = {
 }
 """JSON keys that are no names in Python, or would hide one"""
 
-_NESTED = ("layers", "fit")
+_NESTED = ("layers", "fit", "stages")
 """fields that hold results of their own"""
 
 _LAST = {

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from traceview.render.layout_copies import copies_section, migrations_section
 from traceview.render.layout_forward import forward_section, layers_section
-from traceview.render.layout_overlap import lanes_section, overlap_section
+from traceview.render.layout_lanes import inbound_section, lanes_section, network_section, storage_section
+from traceview.render.layout_overlap import overlap_section
 from traceview.render.layout_syncs import accidental_lines, syncs_section
 from traceview.render.layout_whatif import what_if_section
 from traceview.render.shown import shown
@@ -36,6 +37,9 @@ def layout(report: Report) -> Page:
         *migrations_section(report),
         *syncs_section(report),
         *lanes_section(report),
+        *storage_section(report),
+        *inbound_section(report),
+        *network_section(report),
         *_facts(report.trace),
         *_abstained(report),
     )

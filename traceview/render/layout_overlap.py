@@ -1,4 +1,4 @@
-"""Lays out what ran at the same time: overlap of classes and streams, and lanes."""
+"""Lays out what ran at the same time: overlap of classes and streams."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from traceview.render.tables import Column, Line, Part, Section, Table, left_out, name, row, without_empty_columns
 from traceview.render.verdict import measured_forwards
-from traceview.units import milliseconds, percent, rate, size
+from traceview.units import milliseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +20,6 @@ STREAM_PAIRS_SHOWN = 3
 """per device"""
 TELLING_SHARE = 0.01
 """of the device's longest busy time: what is shorter has its rows in the JSON only"""
-LANES_SHOWN = 6
 
 
 def overlap_section(report: Report) -> tuple[Section, ...]:
@@ -131,30 +130,3 @@ def _place(report: Report, process: int, device: int) -> str:
     if several:
         return f"{process}/{device}"
     return str(device) if len(report.trace.devices) > 1 else ""
-
-
-def lanes_section(report: Report) -> tuple[Section, ...]:
-    """Return transfers that ran beside others, and whether they shared a lane."""
-    if not report.lanes:
-        return ()
-    columns = (
-        *(Column(title) for title in ("transfers", "by", "beside")),
-        *(Column(title, right=True) for title in ("bytes", "alone", "together")),
-        Column("same lane"),
-        Column("verdict", wraps=True),
-    )
-    rows = tuple(
-        row(
-            f"{lane.transfer_class} {lane.direction}",
-            lane.mover,
-            lane.beside or "",
-            size(lane.n_bytes),
-            "" if lane.rate_alone is None else rate(lane.rate_alone),
-            "" if lane.rate_together is None else rate(lane.rate_together),
-            "yes" if lane.shared_lane else "no",
-            lane.verdict,
-        )
-        for lane in report.lanes[:LANES_SHOWN]
-    )
-    notes = left_out(len(report.lanes) - LANES_SHOWN, "lanes")
-    return (Section("Lanes", "rates alone and beside other traffic", (Table(columns, rows), *notes)),)

@@ -1,0 +1,137 @@
+"""The transfers to and from a device by class: who moves what which way, over which links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceview import intervals
+from traceview.analysis.sm_movers import UNKNOWN_BYTES
+from traceview.model import Direction, Kind, Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceview.analysis.sm_movers import SmMoves
+    from traceview.intervals import Intervals
+    from traceview.model import Flags, Ints, Trace
+
+IN, OUT = "in", "out"
+COPY_ENGINE, CPU, SMS, NIC, DRIVER = "copy engine", "CPU, then copy engine", "SMs", "NIC", "driver"
+
+_HOST_MEMORIES = {
+    Memory.PINNED: ("", COPY_ENGINE),
+    Memory.PAGEABLE: (" pageable", CPU),
+    Memory.MANAGED: (" managed", COPY_ENGINE),
+    Memory.DEVICE: (" device", COPY_ENGINE),
+    Memory.UNKNOWN: (" unknown", COPY_ENGINE),
+}
+"""What a class is called by the memory of its host side, and who moves it."""
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """All transfers of one class to or from one device, in start order; arrays of one length."""
+
+    name: str
+    """its class, unique on the device: ``h2d``, ``h2d pageable``, ``h2d by SMs``, ``d2h``, ``p2p in``, ``rdma in``"""
+    direction: str
+    """``in`` or ``out``, seen from the device"""
+    mover: str
+    memory: str
+    start: Ints
+    end: Ints
+    n_bytes: Ints
+    """``UNKNOWN_BYTES`` where nothing says so"""
+    peer: int | None = None
+    """the other device of a peer copy"""
+    nic: str | None = None
+
+    @property
+    def known(self) -> Flags:
+        """Return of which transfers the bytes are known."""
+        known: Flags = self.n_bytes != UNKNOWN_BYTES
+        return known
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Return the bytes of all transfers, None where those of any are unknown."""
+        return int(self.n_bytes.sum()) if self.known.all() else None
+
+    @property
+    def busy(self) -> Intervals:
+        """Return when any of them ran."""
+        return intervals.union(self.start, self.end)
+
+
+def device_transfers(trace: Trace, process: int, device: int, moves: SmMoves) -> tuple[Transfers, ...]:
+    """Return the classes of transfers of one device that have any: copies, peer copies, loading kernels, migrations."""
+    operations = trace.operations
+    mine = (trace.operation_process() == process) & (operations.kind == Kind.COPY)
+    here = mine & (trace.operation_device() == device)
+    found = [*_host_copies(trace, here), *_peer_copies(trace, mine, device)]
+    own = (trace.operation_process() == process) & (trace.operation_device() == device)
+    kernels = moves.take(own[moves.rows])
+    found.append(
+        Transfers(
+            name="h2d by SMs",
+            direction=IN,
+            mover=SMS,
+            memory="unknown",
+            start=operations.start[kernels.rows],
+            end=operations.end[kernels.rows],
+            n_bytes=kernels.n_bytes,
+        )
+    )
+    found += _migrations(trace, process, device)
+    return tuple(transfers for transfers in found if len(transfers.start))
+
+
+def _host_copies(trace: Trace, here: Flags) -> Iterator[Transfers]:
+    operations = trace.operations
+    for way, word, direction in ((Direction.H2D, "h2d", IN), (Direction.D2H, "d2h", OUT)):
+        for memory, (suffix, mover) in _HOST_MEMORIES.items():
+            rows = np.flatnonzero(here & (operations.direction == way) & (operations.memory == memory))
+            yield _of_rows(trace, rows, f"{word}{suffix}", direction, (mover, memory.name.lower()))
+
+
+def _peer_copies(trace: Trace, mine: Flags, device: int) -> list[Transfers]:
+    """Return peer copies by the other device; only where there are several does the name say which."""
+    operations = trace.operations
+    peers = mine & (operations.direction == Direction.P2P)
+    # a copy stands on its source's device where the export names no other
+    source = np.where(operations.source >= 0, operations.source, trace.operation_device())
+    found = []
+    for direction, own, other in ((IN, operations.target, source), (OUT, source, operations.target)):
+        rows = np.flatnonzero(peers & (own == device) & (source != operations.target))
+        several = np.unique(other[rows]).tolist()
+        for peer in several:
+            name = f"p2p {direction}" if len(several) == 1 else f"p2p {direction}, GPU {peer}"
+            one = _of_rows(trace, rows[other[rows] == peer], name, direction, (COPY_ENGINE, "device"))
+            found.append(replace(one, peer=peer if peer >= 0 else None))
+    return found
+
+
+def _migrations(trace: Trace, process: int, device: int) -> Iterator[Transfers]:
+    table = trace.migrations
+    here = (table.process == process) & (table.device == device)
+    for way, word, direction in ((Direction.H2D, "migrations in", IN), (Direction.D2H, "migrations out", OUT)):
+        rows = np.flatnonzero(here & (table.direction == way))
+        yield Transfers(
+            name=word,
+            direction=direction,
+            mover=DRIVER,
+            memory="managed",
+            start=table.start[rows],
+            end=table.end[rows],
+            n_bytes=table.n_bytes[rows],
+        )
+
+
+def _of_rows(trace: Trace, rows: Ints, name: str, direction: str, moved: tuple[str, str]) -> Transfers:
+    operations = trace.operations
+    mover, memory = moved
+    times = operations.start[rows], operations.end[rows]
+    return Transfers(name, direction, mover, memory, *times, n_bytes=operations.n_bytes[rows])
