@@ -13,20 +13,16 @@ from traceview.report import (
     ExposedCopy,
     Finding,
     Forward,
-    Inbound,
-    Lane,
     Layer,
     Measures,
     Migration,
-    NicTraffic,
     Overlap,
     Report,
-    Stage,
-    Storage,
     Summary,
     Sync,
     TraceInfo,
 )
+from traceview.report_links import Inbound, Lane, NicTraffic, Stage, Storage
 
 MS = 1_000_000
 MIB = 1 << 20

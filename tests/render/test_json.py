@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from report_samples import SAMPLES, faulty, healthy, without_layers
 
-from traceview import report
+from traceview import report, report_links
 from traceview.render.json import as_dict, render, schema
 from traceview.report import CATEGORIES
 
@@ -154,7 +154,11 @@ def test_the_schema_catches_a_broken_report(broken: str) -> None:
         (report.CopyGroup, "copies"),
         (report.Migration, "migration"),
         (report.Sync, "sync"),
-        (report.Lane, "lane"),
+        (report_links.Lane, "lane"),
+        (report_links.Stage, "stage"),
+        (report_links.Storage, "storage"),
+        (report_links.Inbound, "inbound"),
+        (report_links.NicTraffic, "network"),
         (report.Finding, "finding"),
         (report.Abstention, "abstention"),
     ],

@@ -14,7 +14,7 @@ import numpy as np
 from traceview import intervals
 from traceview.analysis.links import stated_ceiling
 from traceview.analysis.sm_movers import UNKNOWN_BYTES
-from traceview.report import Inbound
+from traceview.report_links import Inbound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

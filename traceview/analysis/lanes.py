@@ -19,7 +19,7 @@ import numpy as np
 from traceview import intervals
 from traceview.analysis.links import OBSERVED
 from traceview.analysis.transfers import CPU, IN
-from traceview.report import Lane
+from traceview.report_links import Lane
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

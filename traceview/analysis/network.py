@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceview.analysis.transfers import IN, NIC, OUT, Transfers
-from traceview.report import NicTraffic
+from traceview.report_links import NicTraffic
 
 if TYPE_CHECKING:
     from traceview.analysis.topology import Topology

@@ -17,7 +17,7 @@ import numpy as np
 from instrument.naming import DOMAIN, STAGE, STORAGE_READ
 from traceview import intervals
 from traceview.analysis.roles import Role
-from traceview.report import Stage, Storage
+from traceview.report_links import Stage, Storage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

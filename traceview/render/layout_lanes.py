@@ -30,7 +30,8 @@ from traceview.units import milliseconds, percent, rate, size
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from traceview.report import Inbound, Lane, Report, Stage, Storage
+    from traceview.report import Report
+    from traceview.report_links import Inbound, Lane, Stage, Storage
 
 LANES_SHOWN = 8
 LINKS_SHOWN = 4
