@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from traceview.analysis.copy_rates import link_ceilings, measure_rates
+from traceview.analysis.copy_rates import measure_rates
+from traceview.analysis.links import link_ceilings
 from traceview.analysis.timeline import worst_and_median
 from traceview.analysis.timelines import forward_timelines, trace_timeline
 
 if TYPE_CHECKING:
     from traceview import report
-    from traceview.analysis.copy_rates import Ceiling, CopyRates
+    from traceview.analysis.copy_rates import CopyRates
     from traceview.analysis.forwards import ForwardOptions
+    from traceview.analysis.links import Ceiling
     from traceview.analysis.timeline import Timeline
     from traceview.model import Trace
 

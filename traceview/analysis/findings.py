@@ -10,9 +10,9 @@ import numpy as np
 from traceview import units
 from traceview.analysis.advice import ADVICE
 from traceview.analysis.causes import Case, Thresholds, attribute
-from traceview.analysis.copy_rates import link_ceilings
 from traceview.analysis.evidence import find_evidence
 from traceview.analysis.geometric import find_geometric
+from traceview.analysis.links import link_ceilings
 from traceview.report import Finding
 
 if TYPE_CHECKING:

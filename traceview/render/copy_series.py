@@ -11,7 +11,8 @@ from traceview.render.shown import shown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from traceview.analysis.copy_rates import Ceiling, CopyRates
+    from traceview.analysis.copy_rates import CopyRates
+    from traceview.analysis.links import Ceiling
     from traceview.report import CopyGroup, Report
 
 GROUPS_SHOWN = 6
