@@ -29,6 +29,12 @@ class Drawings:
     ceilings: tuple[Ceiling, ...] = ()
 
 
+def median_timeline(trace: Trace, options: ForwardOptions, made: report.Report) -> Timeline | None:
+    """Return the timeline of the median forward, or of the whole trace without one; None where nothing ran."""
+    median = forward_timelines(trace, options, worst_and_median(made.forwards)[-1:])
+    return median[0] if median else trace_timeline(trace)
+
+
 def collect_drawings(trace: Trace, options: ForwardOptions, made: report.Report) -> Drawings:
     """Return the drawings for the report ``made`` of a trace; ``options`` are those that it was made with."""
     timelines = forward_timelines(trace, options, worst_and_median(made.forwards))

@@ -120,6 +120,8 @@ class Timeline:
     title: str
     forward: report.Forward | None
     """None for a whole trace"""
+    zero_ns: int
+    """the moment that a picture calls 0: the forward's t0, else the start"""
     start_ns: int
     end_ns: int
     rows: tuple[Row, ...]
@@ -131,11 +133,6 @@ class Timeline:
     """operations, calls and ranges that there are; more than boxes where some stand for several"""
     rows_left_out: int
     """streams and threads with less to show, for which there is no row"""
-
-    @property
-    def zero_ns(self) -> int:
-        """Return the moment that a picture calls 0: the forward's t0, else the start."""
-        return self.forward.t0_ns if self.forward else self.start_ns
 
 
 def worst_and_median(forwards: Sequence[report.Forward]) -> tuple[tuple[str, report.Forward], ...]:

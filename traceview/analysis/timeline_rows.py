@@ -131,8 +131,9 @@ def _short_labels(trace: Trace) -> list[str]:
     plain = [f"stream {stream.number}" for stream in trace.streams]
     on_gpu = [f"GPU {stream.device} stream {stream.number}" for stream in trace.streams]
     full = stream_labels(trace)
+    one_gpu = len({stream.device for stream in trace.streams}) == 1
     return [
-        short if plain.count(short) == 1 else longer if on_gpu.count(longer) == 1 else f"stream {whole}"
+        short if one_gpu and plain.count(short) == 1 else longer if on_gpu.count(longer) == 1 else f"stream {whole}"
         for short, longer, whole in zip(plain, on_gpu, full, strict=True)
     ]
 

@@ -78,6 +78,7 @@ def trace_timeline(trace: Trace) -> Timeline | None:
     return Timeline(
         title="the whole trace",
         forward=None,
+        zero_ns=scene.start_ns,
         start_ns=scene.start_ns,
         end_ns=scene.end_ns,
         rows=rows,
@@ -112,6 +113,7 @@ def _timeline(busy: Busy, title: str, found: _Found) -> Timeline:
     return Timeline(
         title=title,
         forward=found.measured,
+        zero_ns=accounting.t0_ns,
         start_ns=scene.start_ns,
         end_ns=scene.end_ns,
         rows=rows,

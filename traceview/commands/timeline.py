@@ -50,19 +50,18 @@ def command(
 
 
 def _timeline(chosen: dict[str, Any], index: int | None) -> Timeline:
+    from traceview.analysis.drawings import median_timeline
     from traceview.analysis.report import build_report
-    from traceview.analysis.timeline import worst_and_median
-    from traceview.analysis.timelines import forward_timelines, trace_timeline
+    from traceview.analysis.timelines import forward_timelines
 
     trace, options = read_trace(chosen), report_options(chosen)
     made = build_report(trace, options)
-    wanted = worst_and_median(made.forwards)[-1:] if index is None else _by_index(made, index)
-    if wanted:
-        return forward_timelines(trace, options.forwards, wanted)[0]
-    whole = trace_timeline(trace)
-    if whole is None:
+    if index is not None:
+        return forward_timelines(trace, options.forwards, _by_index(made, index))[0]
+    drawn = median_timeline(trace, options.forwards, made)
+    if drawn is None:
         raise SelectionError("this trace holds no work on a GPU", "capture with nsys profile --trace=cuda,nvtx")
-    return whole
+    return drawn
 
 
 def _by_index(made: Report, index: int) -> tuple[tuple[str, Any], ...]:

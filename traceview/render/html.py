@@ -36,9 +36,8 @@ def render(report: Report, *, drawings: Drawings | None = None) -> str:
         *(timeline_section(one, data) for one in drawn.timelines),
         *parts.rest(drawn),
     ]
-    titles = [title for part in body for title in _titles(part)]
     file = shown(PurePath(report.trace.path).name, 80)
-    return document(f"{file} · traceview", (_header(page), _contents(titles), "<main>", *body, "</main>"), data)
+    return document(f"{file} · traceview", (header(page), contents(body), "<main>", *body, "</main>"), data)
 
 
 class _Parts:
@@ -92,20 +91,16 @@ def chart(kind: str, key: str, title: str, extra: str = "") -> str:
     )
 
 
-def _header(page: Page) -> str:
+def header(page: Page) -> str:
+    """Return the top of a page: the verdict as its heading, and what was looked at."""
     first, *others = page.verdict
     verdict = "".join(f"<p>{line(one)}</p>" for one in others)
     about = "".join(f"<li>{line(one)}</li>" for one in page.header)
     return f'<header><h1>{line(first)}</h1>{verdict}<ul class="about">{about}</ul></header>\n'
 
 
-def _titles(part: str) -> list[str]:
-    """Return the heading of a written section."""
-    head = part.partition("<h2>")[2].partition("</h2>")[0]
-    return [head] if head else []
-
-
-def _contents(titles: Sequence[str]) -> str:
-    """Return links to the sections; titles are HTML already."""
-    links = "".join(f'<a href="#{slug(title)}">{title}</a>' for title in titles)
+def contents(sections: Sequence[str]) -> str:
+    """Return links to sections that are written already."""
+    titles = [part.partition("<h2>")[2].partition("</h2>")[0] for part in sections]
+    links = "".join(f'<a href="#{slug(title)}">{title}</a>' for title in titles if title)
     return f'<nav aria-label="Sections">{links}</nav>\n'

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from traceview.render.tables import Section
 
 NAME_SHOWN = 160
+_SAME_PLACE = 0.004
+"""Part of the makespan within which two marks would stand on each other."""
 
 
 def palette() -> dict[str, Any]:
@@ -47,14 +49,14 @@ def timeline(drawn: Timeline) -> dict[str, Any]:
     """Return a timeline; times in ns after its zero, starts as differences to the box before, constants once."""
     zero = drawn.zero_ns
     boxes, holes, arrows = drawn.boxes, drawn.holes, drawn.arrows
-    forward = drawn.forward
     layers = sorted({*boxes.layer.tolist(), *holes.layer.tolist()} - {-1})
-    ideal = forward.measures.ideal_ns if forward else None
+    marks = _marks(drawn)
     return {
         "start": drawn.start_ns - zero,
         "end": drawn.end_ns - zero,
-        "t1": forward.t1_ns - zero if forward else None,
-        "ideal": ideal,
+        "marks": marks,
+        "changes": [],
+        "between": None,
         "rows": [{"kind": row.kind.value, "label": shown(row.label, 60)} for row in drawn.rows],
         "names": [shown(name, NAME_SHOWN) for name in drawn.names],
         "layers": layers,
@@ -88,6 +90,18 @@ def timeline(drawn: Timeline) -> dict[str, Any]:
             (arrows.from_row, arrows.from_time - zero, arrows.to_row, arrows.to_time - zero), axis=1
         ).tolist(),
     }
+
+
+def _marks(drawn: Timeline) -> list[dict[str, Any]]:
+    """Return where the forward begins and ends, and where an ideal one would end if that is another place."""
+    forward = drawn.forward
+    if forward is None:
+        return []
+    makespan, ideal = forward.t1_ns - forward.t0_ns, forward.measures.ideal_ns
+    marks = [{"at": 0, "label": "t0"}, {"at": makespan, "label": "t1"}]
+    if ideal is not None and abs(ideal - makespan) > _SAME_PLACE * makespan:
+        marks.append({"at": ideal, "label": "ideal"})
+    return marks
 
 
 def _column(values: Ints) -> int | list[int]:

@@ -49,7 +49,7 @@ def timeline_section(drawn: Timeline, data: dict[str, Any]) -> str:
         _amount(drawn),
         _legend(drawn),
         _boxes_legend(drawn),
-        _chart(drawn, key),
+        timeline_chart(drawn, key),
     ]
     if len(drawn.holes):
         inner.append(_largest_holes(drawn, key))
@@ -116,7 +116,8 @@ def _boxes_legend(drawn: Timeline) -> str:
     return f'<ul class="legend muted" aria-label="Boxes">{"".join(entries)}</ul>' if entries else ""
 
 
-def _chart(drawn: Timeline, key: str) -> str:
+def timeline_chart(drawn: Timeline, key: str) -> str:
+    """Return the place of a timeline's chart with the buttons that move it; ``key`` says which data it draws."""
     rows = ", ".join(escaped(shown(row.label, 60)) for row in drawn.rows)
     return (
         f'<figure class="chart timeline" id="chart-{key}"><div class="tools scripted" role="group" aria-label="View">'

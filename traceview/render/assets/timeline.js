@@ -3,8 +3,11 @@
 const WHAT = Object.fromEntries(PALETTE.whats.map((name, index) => [name, index]));
 const ROW_HEIGHT = 40;
 const MARGIN = 8;
+const RIGHT = 16;
+const LABELS_MOST = 250;
 const WIDE = 700;
 const TEXT_SIZE = 10.5;
+const CHANGES = { improved: "#1f9d55", regressed: "#d6204a" };
 
 function column(values, length) {
   return typeof values === "number" ? new Float64Array(length).fill(values) : Float64Array.from(values);
@@ -78,12 +81,20 @@ class Timeline {
 
   // The forward with a little of what led to it; the rest of the lead-in is a pan to the left.
   firstView() {
-    const { start, end, t1 } = this.data;
-    return t1 === null ? [start, end] : [Math.max(start, -0.06 * t1), end + 0.01 * (end - Math.max(start, 0))];
+    const { start, end, marks } = this.data;
+    const last = Math.max(...marks.map(({ at }) => at));
+    return marks.length ? [Math.max(start, -0.06 * last), end + 0.01 * (end - Math.max(start, 0))] : [start, end];
   }
 
   spent(hole) {
     return this.holes.length[hole] - this.holes.idle[hole];
+  }
+
+  labelWidth(colours) {
+    this.colours = colours;
+    const scale = 12 / TEXT_SIZE;
+    const widest = Math.max(...this.data.rows.map(({ label }) => this.widthOf(label) * scale));
+    return Math.min(LABELS_MOST, Math.ceil(widest) + 22);
   }
 
   narrow() {
@@ -91,12 +102,13 @@ class Timeline {
   }
 
   options(colours) {
-    const left = this.narrow() ? MARGIN : 176;
+    this.left = this.narrow() ? MARGIN : this.labelWidth(colours);
+    const { left } = this;
     const { start, end, rows } = this.data;
     this.colours = colours;
     const over = Math.max(end, this.all[1]);
     return {
-      grid: { left, right: 16, top: 26, bottom: 54 },
+      grid: { left, right: RIGHT, top: 26, bottom: 54 },
       tooltip: tooltip(colours, (hovered) => this.hover(hovered)),
       xAxis: axis(colours, {
         type: "value", min: Math.min(start, this.all[0]) / 1e6, max: over / 1e6,
@@ -135,19 +147,31 @@ class Timeline {
   }
 
   series(id, z, renderItem, more) {
-    return { id, type: "custom", z, clip: true, renderItem, data: [], encode: { x: [0, 1], y: 2 }, ...more };
+    // drawn at once: in pieces, rows would appear one after the other at each step of a zoom
+    return { id, type: "custom", z, clip: true, progressive: 0, renderItem, data: [], encode: { x: [0, 1], y: 2 }, ...more };
   }
 
   marks(colours) {
-    const { t1, ideal } = this.data;
-    if (t1 === null) return {};
-    const lines = [{ xAxis: 0, name: "t0" }, { xAxis: t1 / 1e6, name: "t1" }];
-    if (ideal !== null && Math.abs(ideal - t1) > 0.004 * t1) lines.push({ xAxis: ideal / 1e6, name: "ideal" });
+    const { marks } = this.data;
+    if (!marks.length) return {};
+    const lines = marks.map(({ at, label }) => ({ xAxis: at / 1e6, name: label }));
     return {
+      markArea: this.between(colours),
       markLine: {
         silent: true, symbol: "none", data: lines, lineStyle: { color: colours.muted, type: "dashed", width: 1 },
         label: { formatter: ({ name }) => name, color: colours.muted, fontFamily: colours.font, position: "start", distance: 4 },
       },
+    };
+  }
+
+  // The time between the ends of two forwards.
+  between(colours) {
+    const { between } = this.data;
+    if (!between) return undefined;
+    return {
+      silent: true, itemStyle: { color: `${CHANGES[between.verdict] || "#808080"}29` },
+      label: { color: colours.strong, fontFamily: colours.font, position: "insideTop", backgroundColor: colours.panel, padding: 2 },
+      data: [[{ name: between.label, xAxis: between.from / 1e6 }, { xAxis: between.to / 1e6 }]],
     };
   }
 
@@ -158,7 +182,7 @@ class Timeline {
 
   // Puts what is in view into the series.
   refresh() {
-    const width = Math.max(50, this.canvas.clientWidth - (this.narrow() ? 24 : 192));
+    const width = Math.max(50, this.canvas.clientWidth - this.left - RIGHT);
     const pixel = (this.view[1] - this.view[0]) / width;
     const { boxes, holes } = this;
     // host calls and ranges are told apart by name, operations by layer
@@ -223,7 +247,9 @@ class Timeline {
     if (!shape) return null;
     const layer = boxes.layer[block.index];
     const colour = this.colourOf(what, layer);
-    const style = shape.width > 3 ? { fill: colour, stroke: this.colours.panel, lineWidth: 0.5 } : { fill: colour };
+    const change = this.changeOf(boxes.row[block.index], what, layer);
+    const edge = change ? { stroke: CHANGES[change], lineWidth: 2.5 } : { stroke: this.colours.panel, lineWidth: 0.5 };
+    const style = shape.width > 3 ? { fill: colour, ...edge } : { fill: colour };
     return this.rectangle(shape, style, this.textOf(block, what, layer), colour);
   }
 
@@ -237,6 +263,12 @@ class Timeline {
       textConfig: { position: "inside" },
       emphasis: { style: { stroke: this.colours.strong, lineWidth: 1.5 } },
     };
+  }
+
+  // Whether a comparison found that the load or the compute of this layer changed: "improved", "regressed" or nothing.
+  changeOf(row, what, layer) {
+    const found = this.data.changes.find((one) => one.row <= row && one.what === PALETTE.whats[what] && one.layer === layer);
+    return found ? found.verdict : "";
   }
 
   widthOf(text) {
@@ -328,6 +360,7 @@ class Timeline {
       ["", duration(block.end - block.start) + (several ? `, ${duration(block.busy)} of it busy` : "")],
       ["launched", !several && queued >= 0 ? `${duration(queued)} before it started` : ""],
       ["at", `${(block.start / 1e6).toFixed(3)} ms`],
+      ["against base", this.changeOf(boxes.row[index], boxes.what[index], boxes.layer[index])],
     ]);
   }
 
