@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _CHAINS = "CUDA_CALLCHAINS"
 _CHAIN_COLUMNS = frozenset({"id", "symbol", "module", "stackDepth"})
 _PYTHON_DOMAIN = "Python Backtrace"
+_LARGEST_ID = (1 << 63) - 1
 _IDS_PER_QUERY = 500
 
 
@@ -62,7 +63,7 @@ def _native_stacks(database: Database, ids: Ints) -> dict[int, tuple[NativeFrame
     for some in _portions(ids[ids >= 0].tolist()):
         marks = ",".join("?" * len(some))
         query = f"SELECT id, stackDepth, symbol, module FROM {_CHAINS} WHERE id IN ({marks})"  # noqa: S608
-        rows += database.rows(query, some)
+        rows += [row for row in database.rows(query, some) if all(isinstance(value, int) for value in row)]
     texts = database.strings({number for *_, symbol, module in rows for number in (symbol, module)})
     frames: dict[int, list[NativeFrame]] = {}
     for chain, _, symbol, module in sorted(rows):
@@ -121,9 +122,10 @@ def _frame_ids(text: str) -> list[tuple[int, int, int]]:
     try:
         payload = json.loads(text)
         inner = next((value for name, value in payload.items() if name.startswith(_PYTHON_DOMAIN)), payload)
-        return [(int(frame["Function"]), int(frame["File"]), int(frame["Line"])) for frame in inner["Frames"]]
-    except (ValueError, TypeError, KeyError, AttributeError):
+        frames = [(int(frame["Function"]), int(frame["File"]), int(frame["Line"])) for frame in inner["Frames"]]
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return []
+    return frames if all(0 <= number <= _LARGEST_ID for frame in frames for number in frame) else []
 
 
 def _python_frames(found: Iterable[tuple[int, int, int]], strings: Mapping[int, str]) -> Iterator[PythonFrame]:

@@ -130,4 +130,9 @@ def domain_rows(database: Database) -> list[tuple[int, int, str]]:
     query = (
         f"SELECT n.globalTid, n.domainId, {text} FROM NVTX_EVENTS AS n {string_join(database)} WHERE n.eventType = ?"  # noqa: S608
     )
-    return database.rows(query, (schema.NVTX_DOMAIN,))
+    rows = database.rows(query, (schema.NVTX_DOMAIN,))
+    return [(tid or 0, number, str(name)) for tid, number, name in rows if _is_id(tid or 0) and _is_id(number)]
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int)

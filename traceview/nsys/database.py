@@ -60,7 +60,7 @@ class Database:
             some = wanted[first : first + _IDS_PER_QUERY]
             marks = ",".join("?" * len(some))
             found.update(self.rows(f"SELECT id, value FROM StringIds WHERE id IN ({marks})", some))  # noqa: S608
-        return {key: str(value) for key, value in found.items()}
+        return {key: str(value) for key, value in found.items() if isinstance(key, int)}
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ _INSTALL_GLOBS = (
     "nvidia/nsight-systems/*/target-linux-x64/nsys",
     "nvidia/nsight-compute/*/host/target-linux-x64/nsys",
 )
+"""From the first choice to the last: Nsight Compute ships an older nsys."""
 
 
 def find_nsys(given: str | None = None, root: Path = Path("/opt")) -> Path:
@@ -32,10 +34,16 @@ def find_nsys(given: str | None = None, root: Path = Path("/opt")) -> Path:
     on_path = shutil.which("nsys")
     if on_path:
         return Path(on_path)
-    installed = [path for pattern in _INSTALL_GLOBS for path in sorted(root.glob(pattern)) if os.access(path, os.X_OK)]
-    if installed:
-        return installed[-1]
+    for pattern in _INSTALL_GLOBS:
+        installed = [path for path in root.glob(pattern) if os.access(path, os.X_OK)]
+        if installed:
+            return max(installed, key=_version)
     raise NsysError("nsys was not found", "install Nsight Systems, or name it with --nsys PATH or $NSYS")
+
+
+def _version(path: Path) -> list[int]:
+    """Return the numbers in a path: those of the installation's version, for all places of one pattern."""
+    return [int(number) for number in re.findall(r"\d+", str(path))]
 
 
 def export_report(report: Path, output: Path, nsys: str | None = None) -> None:
@@ -43,6 +51,8 @@ def export_report(report: Path, output: Path, nsys: str | None = None) -> None:
 
     Raises ``InputError`` for a missing report and ``NsysError`` where nsys is missing or fails.
     """
+    if report.is_dir():
+        raise InputError(f"{report} is a directory", "name one report")
     if not report.is_file():
         raise InputError(f"{report}: no such file", "check the path")
     try:
@@ -55,9 +65,11 @@ def export_report(report: Path, output: Path, nsys: str | None = None) -> None:
         str(program), "export", "--type", "sqlite", "--output", str(output), "--quiet", "false" if shown else "true",
         str(report.resolve()),
     ]  # fmt: skip
-    done = subprocess.run(
-        command, stdout=sys.stderr if shown else subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-    )
+    output_to = sys.stderr if shown else subprocess.PIPE
+    try:
+        done = subprocess.run(command, stdout=output_to, stderr=subprocess.STDOUT, check=False)
+    except OSError as error:
+        raise NsysError(f"{program} could not be run: {error.strerror}", "name another nsys with --nsys PATH") from None
     if done.returncode or not output.is_file():
         words = (done.stdout or b"").decode("utf-8", "replace").strip().splitlines()
         reason = words[-1] if words else f"exit code {done.returncode}"

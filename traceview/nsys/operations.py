@@ -111,7 +111,7 @@ def _enumeration(database: Database, table: str, documented: tuple[str, ...]) ->
     """Return the words of an enumeration: the file's own where it has them, else the documented order."""
     if {"id", "name"} <= database.tables.get(table, frozenset()):
         rows = database.rows(f'SELECT id, name FROM "{table}"')  # noqa: S608
-        own = {int(number): _PREFIX.sub("", str(name)) for number, name in rows}
+        own = {number: _PREFIX.sub("", str(name)) for number, name in rows if isinstance(number, int)}
         if own:
             return own
     return dict(enumerate(documented))
