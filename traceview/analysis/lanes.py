@@ -45,7 +45,7 @@ SMALL_BYTES = 1 << 20
 MEASURABLE_BYTES = 32 << 10
 """Transfers below this take as long as a transfer of nothing does, so that their rate tells nothing of the link."""
 
-MIN_TRANSFERS = 3
+MIN_TRANSFERS = 2
 """Fewer transfers than this, alone or together, say nothing."""
 
 MIN_SHARE = 0.01
@@ -91,7 +91,7 @@ def _beside(one: Traffic, other: Traffic, classes: Sequence[Traffic]) -> Lane:
     ]
     both = intervals.intersect(one.busy, other.busy).length
     alone, together = _rates(one.transfers, other.busy, _busy_of(third))
-    if both < MIN_SHARE * one.busy.length or _typical_bytes(one.transfers) < MEASURABLE_BYTES:
+    if both < MIN_SHARE * one.busy.length or one.transfers.typical_bytes < MEASURABLE_BYTES:
         together = None
     slowdown = None if alone is None or together is None else 1 - together / alone
     return _lane(
@@ -153,7 +153,7 @@ def _rate_verdict(one: Traffic, alone: float | None) -> str:
     if rate >= LOW_RATE * ceiling:
         # that the best copy of the trace is as fast as itself says nothing of the link
         return UNKNOWN if one.path.ceiling_from == OBSERVED else FULL_RATE
-    return SMALL if _typical_bytes(one.transfers) < SMALL_BYTES else LOW
+    return SMALL if one.transfers.typical_bytes < SMALL_BYTES else LOW
 
 
 def _rates(transfers: Transfers, beside: Intervals, third: Intervals) -> tuple[float | None, float | None]:
@@ -174,7 +174,7 @@ def _rates(transfers: Transfers, beside: Intervals, third: Intervals) -> tuple[f
 
 def _fitted_rates(transfers: Transfers, free: Flags, covered: Floats) -> tuple[float, float] | None:
     """Solve ``bytes = alone * time alone + together * time together`` by least squares; None where that is unsure."""
-    kept = _typical(transfers) & free
+    kept = transfers.typical & free
     duration = (transfers.end - transfers.start)[kept].astype(np.float64)
     share = covered[kept]
     if len(share) < 2 * MIN_TRANSFERS or np.ptp(share) < 0.5:
@@ -186,14 +186,14 @@ def _fitted_rates(transfers: Transfers, free: Flags, covered: Floats) -> tuple[f
 
 def _pure_rate(transfers: Transfers, chosen: Flags, share: Floats) -> float | None:
     """Return the rate of the chosen transfers, each weighted by its time times ``share``; None for too few."""
-    kept = chosen & _typical(transfers)
+    kept = chosen & transfers.typical
     return _median_rate(transfers, np.where(kept, share, 0.0)) if np.count_nonzero(kept) >= MIN_TRANSFERS else None
 
 
 def _median_rate(transfers: Transfers, share: Floats) -> float | None:
     """Return the time-weighted median rate of transfers of typical size in GB/s; None where bytes are unknown."""
     duration = transfers.end - transfers.start
-    weight = duration * share * _typical(transfers)
+    weight = duration * share * transfers.typical
     rows = np.flatnonzero(weight > 0)
     if not len(rows):
         return None
@@ -201,25 +201,6 @@ def _median_rate(transfers: Transfers, share: Floats) -> float | None:
     order = np.argsort(rate, kind="stable")
     reached = np.cumsum(weight[rows][order])
     return float(rate[order[np.searchsorted(reached, reached[-1] / 2)]])
-
-
-def _typical(transfers: Transfers) -> Flags:
-    """Return which transfers have known bytes of about the size that half of all bytes come in: within a factor of 2.
-
-    Small ones cost time that has nothing to do with the link, so they must not be compared with large ones.
-    """
-    size = _typical_bytes(transfers)
-    known: Flags = transfers.known & (2 * transfers.n_bytes >= size) & (transfers.n_bytes <= 2 * size)
-    return known & (transfers.end > transfers.start)
-
-
-def _typical_bytes(transfers: Transfers) -> int:
-    """Return the size below which transfers carry half of the bytes, 0 where none is known."""
-    sizes = np.sort(transfers.n_bytes[transfers.known])
-    if not len(sizes):
-        return 0
-    reached = np.cumsum(sizes)
-    return int(sizes[np.searchsorted(reached, reached[-1] / 2)])
 
 
 def _covered(transfers: Transfers, beside: Intervals) -> Floats:

@@ -52,7 +52,7 @@ def build_report(trace: Trace, options: ReportOptions | None = None) -> report.R
     )
     overlap, exposed = measure_overlap(trace, forwards)
     blocking = find_blocking_calls(trace, found, accountings, options.allow_sync, busy)
-    traffic = find_traffic(trace, found, options.forwards, options.machine)
+    traffic = find_traffic(trace, found, options.machine, options.forwards.mover_kernel)
     return report.Report(
         trace=describe(trace),
         forwards=forwards,

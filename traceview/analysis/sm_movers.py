@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from instrument.naming import DOMAIN
-from traceview.analysis.naming import Named
 from traceview.analysis.roles import Role
-from traceview.analysis.spans import innermost_range
 from traceview.model import Direction, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from traceview.analysis.forwards import Forward
-    from traceview.analysis.naming import NamedRanges
     from traceview.model import Flags, Ints, Trace
 
 UNKNOWN_BYTES = -1
@@ -37,27 +34,24 @@ class SmMoves:
         return SmMoves(self.rows[kept], self.n_bytes[kept])
 
 
-def find_sm_moves(trace: Trace, forwards: Sequence[Forward], named: NamedRanges, mover: Flags) -> SmMoves:
-    """Return the kernels that move layers to the device.
+def find_sm_moves(trace: Trace, forwards: Sequence[Forward], mover: Flags) -> SmMoves:
+    """Return the kernels with which forwards move layers to the device.
 
-    Those are kernels in the range of a layer's load in which nothing is copied from the host, and mover kernels by name
-    (``mover`` marks them) that some forward loads with. A range of domain ``traceview`` carries its bytes as payload;
-    its kernels share them by how long they run. The payload of another domain may mean anything, so it says nothing.
+    Those are kernels in the range of a layer's load in which nothing is copied from the host, and what some forward
+    loads with mover kernels by name, which ``mover`` marks. A range of domain ``traceview`` carries its bytes as
+    payload; its kernels share them by how long they run. The payload of another domain may mean anything.
     """
     operations = trace.operations
-    launched = np.flatnonzero(operations.launch >= 0)
-    in_range = np.full(len(operations), -1, dtype=np.int64)
-    loads = np.flatnonzero(named.meaning == Named.LOAD)
-    in_range[launched] = innermost_range(trace, loads, operations.launch[launched])
-    kernel = operations.kind == Kind.KERNEL
+    parts = [(forward.rows(Role.LOAD), forward.ranges[forward.role == Role.LOAD]) for forward in forwards]
+    rows = np.concatenate([part[0] for part in parts] or [np.empty(0, dtype=np.int64)])
+    ranges = np.concatenate([part[1] for part in parts] or [np.empty(0, dtype=np.int64)])
     copied = np.zeros(len(trace.ranges) + 1, dtype=bool)
-    copied[in_range[operations.direction == Direction.H2D]] = True
-    chosen = kernel & (in_range >= 0) & ~copied[in_range]
-    for forward in forwards:
-        rows = forward.rows(Role.LOAD)
-        chosen[rows] |= (kernel & mover)[rows]
-    rows = np.flatnonzero(chosen)
-    return SmMoves(rows, _shared_payload(trace, rows, in_range[rows]))
+    copied[ranges[operations.direction[rows] == Direction.H2D]] = True
+    named = (ranges >= 0) & ~copied[ranges]
+    chosen = (operations.kind[rows] == Kind.KERNEL) & (named | mover[rows])
+    rows, ranges = rows[chosen], ranges[chosen]
+    order = np.argsort(rows, kind="stable")
+    return SmMoves(rows[order], _shared_payload(trace, rows[order], ranges[order]))
 
 
 def _shared_payload(trace: Trace, rows: Ints, in_range: Ints) -> Ints:

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 from traceview.analysis.inbound import metered_moves
 from traceview.analysis.links import LinkOptions, link_ceilings
-from traceview.analysis.naming import read_names
 from traceview.analysis.network import rdma_transfers
 from traceview.analysis.paths import Machine, Path, find_path
-from traceview.analysis.roles import is_mover
+from traceview.analysis.roles import MOVER_KERNEL, is_mover
 from traceview.analysis.sm_movers import UNKNOWN_BYTES, find_sm_moves
 from traceview.analysis.transfers import device_transfers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from traceview.analysis.forwards import Forward, ForwardOptions
+    from traceview.analysis.forwards import Forward
     from traceview.analysis.sm_movers import SmMoves
     from traceview.analysis.topology import Topology
     from traceview.analysis.transfers import Transfers
@@ -52,7 +51,7 @@ class Traffic:
 
 
 def find_traffic(
-    trace: Trace, forwards: Sequence[Forward], options: ForwardOptions, machine: MachineOptions | None = None
+    trace: Trace, forwards: Sequence[Forward], machine: MachineOptions | None = None, mover_kernel: str = MOVER_KERNEL
 ) -> tuple[Traffic, ...]:
     """Return the classes of transfers of each process and device: copies, peer copies, loading kernels, RDMA.
 
@@ -60,8 +59,8 @@ def find_traffic(
     metrics were asked for.
     """
     machine = machine or MachineOptions()
-    mover = is_mover(trace, options.mover_kernel)
-    moves = find_sm_moves(trace, forwards, read_names(trace, options.names), mover)
+    mover = is_mover(trace, mover_kernel)
+    moves = find_sm_moves(trace, forwards, mover)
     traffic = _classes(trace, moves, machine)
     if trace.links and (moves.n_bytes == UNKNOWN_BYTES).any():
         traffic = _classes(trace, metered_moves(trace, moves, traffic, machine.link), machine)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +32,7 @@ _HOST_MEMORIES = {
 """What a class is called by the memory of its host side, and who moves it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Transfers:
     """All transfers of one class to or from one device, in start order; arrays of one length."""
 
@@ -60,10 +61,29 @@ class Transfers:
         """Return the bytes of all transfers, None where those of any are unknown."""
         return int(self.n_bytes.sum()) if self.known.all() else None
 
-    @property
+    @cached_property
     def busy(self) -> Intervals:
         """Return when any of them ran."""
         return intervals.union(self.start, self.end)
+
+    @cached_property
+    def typical_bytes(self) -> int:
+        """Return the size up to which transfers carry half of the bytes, 0 where none is known."""
+        sizes = np.sort(self.n_bytes[self.known])
+        if not len(sizes):
+            return 0
+        reached = np.cumsum(sizes)
+        return int(sizes[np.searchsorted(reached, reached[-1] / 2)])
+
+    @cached_property
+    def typical(self) -> Flags:
+        """Return which transfers are of about the typical size, within a factor of 2.
+
+        Small ones cost time that has nothing to do with the link, so they must not be compared with large ones.
+        """
+        size = self.typical_bytes
+        near: Flags = self.known & (2 * self.n_bytes >= size) & (self.n_bytes <= 2 * size)
+        return near & (self.end > self.start)
 
 
 def device_transfers(trace: Trace, process: int, device: int, moves: SmMoves) -> tuple[Transfers, ...]:

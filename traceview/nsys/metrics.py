@@ -116,7 +116,11 @@ def _pcie_counters(database: Database) -> dict[tuple[int, int], str]:
     if not {"typeId", "metricId", "metricName"} <= database.tables.get(schema.GPU_COUNTERS_TABLE, frozenset()):
         return {}
     rows = database.rows(f"SELECT typeId, metricId, metricName FROM {schema.GPU_COUNTERS_TABLE}")  # noqa: S608
-    return {(kind, metric): way for kind, metric, name in rows if (way := _way(name))}
+    return {(kind, metric): way for kind, metric, name in rows if _numbers(kind, metric) and (way := _way(name))}
+
+
+def _numbers(*values: object) -> bool:
+    return all(isinstance(value, int) for value in values)
 
 
 def _way(name: object) -> str | None:
@@ -132,19 +136,17 @@ def _from_generic_events(database: Database) -> Series:
     time = "timestamp" if "timestamp" in columns else "rawTimestamp"
     series: Series = {}
     for kind, key, way in _generic_counters(database):
-        query = (
-            f"SELECT {time}, CAST(json_extract(data, ?) AS INTEGER) FROM GENERIC_EVENTS "  # noqa: S608
-            "WHERE typeId = ? AND json_extract(data, ?) IS NOT NULL"
-        )
-        path = f'$."{key}"'
-        rows = np.array(database.rows(query, (path, kind, path)), dtype=np.int64).reshape(-1, 2)
+        value = "CASE WHEN json_valid(data) THEN CAST(json_extract(data, ?) AS INTEGER) END"
+        query = f"SELECT {time}, {value} FROM GENERIC_EVENTS WHERE typeId = ?"  # noqa: S608
+        sampled = database.rows(query, (f'$."{key}"', kind))
+        rows = np.array([row for row in sampled if _numbers(*row)], dtype=np.int64).reshape(-1, 2)
         series[kind & _GPU_MASK, way] = (rows[:, 0], rows[:, 1])
     return series
 
 
 def _generic_counters(database: Database) -> Iterator[tuple[int, str, str]]:
     """Yield (type, key in the JSON object, ``rx`` or ``tx``) of each PCIe counter, judged by the first sample."""
-    for (kind,) in database.rows("SELECT DISTINCT typeId FROM GENERIC_EVENTS"):
+    for (kind,) in database.rows("SELECT DISTINCT typeId FROM GENERIC_EVENTS WHERE typeof(typeId) = 'integer'"):
         query = (
             "SELECT keys.key FROM (SELECT data FROM GENERIC_EVENTS WHERE typeId = ? AND json_valid(data) LIMIT 1) "
             "AS first, json_each(first.data) AS keys"
@@ -160,7 +162,7 @@ def _devices_of(database: Database, gpu: int) -> Iterable[int]:
     if not {"gpuId", "cudaId"} <= database.tables.get("TARGET_INFO_CUDA_DEVICE", frozenset()):
         return (gpu,)
     mapped = database.rows("SELECT DISTINCT cudaId FROM TARGET_INFO_CUDA_DEVICE WHERE gpuId = ?", (gpu,))
-    return [device for (device,) in mapped]
+    return [device for (device,) in mapped if _numbers(device)]
 
 
 def _rdma_counters(database: Database) -> Mapping[tuple[int, int], tuple[str, float, float]]:
@@ -172,7 +174,7 @@ def _rdma_counters(database: Database) -> Mapping[tuple[int, int], tuple[str, fl
     counters = {}
     for metrics_list, index, name, unit in database.rows(f"SELECT metricsListId, metricsIdx, name, unit FROM {table}"):  # noqa: S608
         counter, written = _RDMA.match(str(name)), _UNIT.fullmatch(str(unit).strip())
-        if counter and written:
+        if counter and written and _numbers(metrics_list, index):
             direction = "receive" if counter["way"].lower() == "received" else "send"
             per_ns = 1 / _NS[written["per"].lower()] if written["per"] else 0.0
             counters[metrics_list, index] = (direction, float(_SCALES[(written["scale"] or "").lower()]), per_ns)
