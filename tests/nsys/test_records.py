@@ -42,7 +42,7 @@ def decode(path: Path, *names: str) -> list[tuple[int, ...]]:
     with closing(sqlite3.connect(path)) as connection:
         table = stored_table(connection, "t")
     assert table is not None
-    blocks = [columns for _, columns in decoded_blocks(path, table, dict.fromkeys(names, NULL))]
+    blocks = [block.columns for block in decoded_blocks(path, table, dict.fromkeys(names, NULL))]
     return list(zip(*(np.concatenate([block[name] for block in blocks]).tolist() for name in names), strict=True))
 
 

@@ -21,6 +21,7 @@ FIT_MIN_SPREAD = 4.0
 """Largest over smallest size below which fixed cost and rate cannot be told apart."""
 
 _FIT_MAX_SIZES = 400
+_PLACES = len(Direction) * len(Memory)
 _CAUSES = ("unknown", "prefetch", "page_fault", "speculative", "eviction", "access_counters")
 
 
@@ -30,10 +31,12 @@ def measure_copies(trace: Trace) -> tuple[CopyGroup, ...]:
     rows = np.flatnonzero(operations.kind == Kind.COPY)
     if not len(rows):
         return ()
-    keys = np.stack((operations.stream[rows], operations.direction[rows], operations.memory[rows]))
-    order = np.lexsort((rows, *keys))
-    rows, keys = rows[order], keys[:, order]
-    cuts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
+    places = operations.stream[rows] * _PLACES + operations.direction[rows] * len(Memory) + operations.memory[rows]
+    # two bytes are enough for the streams of any real trace, and sorted by counting
+    narrow = np.int16 if len(trace.streams) * _PLACES < np.iinfo(np.int16).max else np.int64
+    order = np.argsort(places.astype(narrow), kind="stable")
+    rows, places = rows[order], places[order]
+    cuts = np.flatnonzero(places[1:] != places[:-1]) + 1
     labels = stream_labels(trace)
     groups = [_group(trace, part, labels) for part in np.split(rows, cuts)]
     return tuple(sorted(groups, key=lambda group: (-group.n_bytes, group.stream, group.direction, group.memory)))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Table = dict[str, Ints]
 
 _MAX_CORRELATION = 1 << 40
+_FIND_ROWS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,14 @@ class ApiRows:
 
     def find(self, process: Ints, correlation: Ints) -> Ints:
         """Return the row of the call with each process's correlation id, or -1."""
-        if not len(self.keys):
-            return np.full(len(process), -1, dtype=np.int64)
-        key = _keys(self.processes, process, correlation)
-        at = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
-        return np.where((key >= 0) & (self.keys[at] == key), self.rows[at], -1)
+        found = np.full(len(process), -1, dtype=np.int64)
+        # in parts, since a large trace's keys would stand in memory several times over
+        for first in range(0, len(process) if len(self.keys) else 0, _FIND_ROWS):
+            part = slice(first, first + _FIND_ROWS)
+            key = _keys(self.processes, process[part], correlation[part])
+            at = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
+            found[part] = np.where((key >= 0) & (self.keys[at] == key), self.rows[at], -1)
+        return found
 
 
 def read_api(database: Database) -> ApiRows:
@@ -74,7 +78,7 @@ def make_calls(database: Database, api: ApiRows, thread: Ints, names: NameTable)
     kinds = small([*(schema.call_kind(text) for text in names.texts), 0])
     return Calls(
         start=table["start"],
-        end=np.maximum(table["end"], table["start"]),
+        end=np.maximum(table["end"], table["start"], out=table["end"]),
         thread=thread,
         name=name,
         kind=kinds[name],

@@ -14,7 +14,7 @@ import numpy as np
 from traceview.errors import InputError
 from traceview.nsys.database import EXPORT_AGAIN, readable
 from traceview.nsys.pages import UnusualPageError
-from traceview.nsys.records import decoded_blocks, stored_table
+from traceview.nsys.records import Block, decoded_blocks, stored_table
 from traceview.nsys.schema import REQUIRED
 
 if TYPE_CHECKING:
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from traceview.nsys.schema import Field, Source
 
     Table = dict[str, Ints]
-    Block = tuple[int, Table]
 
 _SQL_ROWS = 65_536
+_SPARE = 1.1
+"""Room for a column is made for this many times the rows that it seems to have."""
+
 _NARROW: tuple[Any, ...] = (np.int8, np.int16, np.int32)
 
 
@@ -57,11 +59,11 @@ def read_columns(database: Database, source: Source, keep: Callable[[Table], Fla
 
 def _complete(database: Database, table: str, blocks: Iterable[Block], required: Iterable[str]) -> Iterator[Block]:
     """Yield the blocks; raise ``InputError`` where a row lacks a value that every row has."""
-    for rows, columns in blocks:
+    for block in blocks:
         for name in required:
-            if int(columns[name].min(initial=0)) == REQUIRED:
+            if int(block.columns[name].min(initial=0)) == REQUIRED:
                 raise InputError(f"{database.path}: table {table} has a row without {name}", EXPORT_AGAIN)
-        yield rows, columns
+        yield block
 
 
 def _decoded(database: Database, table: str, defaults: Mapping[str, int]) -> Iterator[Block]:
@@ -77,7 +79,7 @@ def _selected(database: Database, table: str, defaults: Mapping[str, int]) -> It
     cursor = database.connection.execute(f'SELECT {", ".join(expressions)} FROM "{table}"')  # noqa: S608
     while rows := cursor.fetchmany(_SQL_ROWS):
         flat = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=len(rows) * len(expressions))
-        yield len(rows), dict(zip(defaults, flat.reshape(len(rows), -1).T, strict=False))
+        yield Block(len(rows), dict(zip(defaults, flat.reshape(len(rows), -1).T, strict=False)), 0.0)
 
 
 def _check_types(database: Database, table: str, columns: Iterable[str]) -> None:
@@ -98,20 +100,47 @@ def _collect(
     keep: Callable[[Table], Flags] | None,
 ) -> Table:
     """Return the fields of all blocks, each block reduced to the rows that are kept."""
-    parts = {name: [_narrowed(np.empty(0, dtype=np.int64), field)] for name, field in source.fields.items()}
-    for rows, columns in blocks:
-        table = {name: _field(columns, rows, field, name in held) for name, field in source.fields.items()}
+    joined = {name: _Column() for name in source.fields}
+    for block in blocks:
+        table = {name: _field(block, field, name in held) for name, field in source.fields.items()}
         if keep is not None:
             kept = keep(table)
             table = {name: values[kept] for name, values in table.items()}
         for name, values in table.items():
-            parts[name].append(values)
-    # popped one by one, so that a column's parts are free before the next one is joined
-    return {name: np.concatenate(parts.pop(name)) for name in source.fields}
+            joined[name].append(values, block.share)
+    return {name: column.values() for name, column in joined.items()}
 
 
-def _field(columns: Table, rows: int, field: Field, held: bool) -> Ints:
+class _Column:
+    """A column that grows by blocks inside one piece of memory: parts to be joined later would stand there twice."""
+
+    def __init__(self) -> None:
+        self._room: Ints = np.empty(0, dtype=_NARROW[0])
+        self._used = 0
+
+    def append(self, values: Ints, share: float) -> None:
+        """Add a block; ``share`` is about which part of the whole it is, 0 where nobody knows."""
+        needed = self._used + len(values)
+        kind = np.promote_types(self._room.dtype, values.dtype)
+        if needed > len(self._room) or kind != self._room.dtype:
+            expected = int(len(values) / share * _SPARE) if share and not self._used else 0
+            room = np.empty(
+                max(expected, len(self._room), needed if kind != self._room.dtype else int(needed * _SPARE)), dtype=kind
+            )
+            room[: self._used] = self._room[: self._used]
+            self._room = room
+        self._room[self._used : needed] = values
+        self._used = needed
+
+    def values(self) -> Ints:
+        """Return all blocks as one array, giving back what room is left."""
+        self._room.resize(self._used, refcheck=False)
+        return self._room
+
+
+def _field(block: Block, field: Field, held: bool) -> Ints:
     """Return one field of a block of rows."""
+    rows, columns, _ = block
     parts = [columns[name] for name in field.columns] if held else [np.full(rows, field.default, dtype=np.int64)]
     if len(parts) == 1:
         return _narrowed(parts[0], field)

@@ -10,7 +10,7 @@ damaged files. Source: "Database File Format", sqlite.org/fileformat2.html, sect
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -60,6 +60,16 @@ class StoredTable:
     """columns that hold integers as they are: declared so, and not the row number"""
 
 
+class Block(NamedTuple):
+    """Some rows of a table."""
+
+    rows: int
+    columns: dict[str, Ints]
+    """int64 arrays of that length"""
+    share: float
+    """about which part of the table they are, 0 where nobody knows"""
+
+
 def stored_table(connection: sqlite3.Connection, table: str) -> StoredTable | None:
     """Return where a table lies, or None where its rows are no plain records: a virtual table and the like."""
     query = "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?"
@@ -71,8 +81,8 @@ def stored_table(connection: sqlite3.Connection, table: str) -> StoredTable | No
     return StoredTable(row[0], tuple(name for name, *_ in described), frozenset(integers))
 
 
-def decoded_blocks(path: Path, table: StoredTable, wanted: Mapping[str, int]) -> Iterator[tuple[int, dict[str, Ints]]]:
-    """Yield blocks of rows in row order: how many, and each wanted column as int64, its given value where it is NULL.
+def decoded_blocks(path: Path, table: StoredTable, wanted: Mapping[str, int]) -> Iterator[Block]:
+    """Yield blocks of rows in row order, with the given value of a wanted column where it is NULL.
 
     Raises ``UnusualPageError`` where only SQLite can tell what a page or a row means.
     """
@@ -91,7 +101,7 @@ def decoded_blocks(path: Path, table: StoredTable, wanted: Mapping[str, int]) ->
             except IndexError:
                 # a row that claims to go on behind the last page
                 raise UnusualPageError from None
-            yield rows.count, columns
+            yield Block(rows.count, columns, min(step, len(numbers) - first) / len(numbers))
 
 
 class _Rows:
