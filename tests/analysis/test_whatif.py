@@ -1,0 +1,58 @@
+"""Replays: exact without edits, and what edits change."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import traceview
+from traceview.analysis.accounting import account
+from traceview.analysis.forwards import find_forwards
+from traceview.analysis.replay import build_graph, makespan
+from traceview.analysis.syncs import find_blocking_calls
+from traceview.analysis.whatif import predict
+from traceview.errors import UsageError
+from traceview.report import WhatIf
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+CORPUS = os.environ.get("TRACEVIEW_CORPUS")
+TRACES = sorted(SAMPLES.glob("*.sqlite")) + (sorted(Path(CORPUS).rglob("*.sqlite")) if CORPUS else [])
+
+
+def predicted(path: Path, *edits: str) -> tuple[WhatIf, ...]:
+    trace = traceview.read(path)
+    forwards = find_forwards(trace)
+    blocking = find_blocking_calls(trace, forwards, [account(trace, forward) for forward in forwards])
+    return predict(trace, forwards, blocking, edits)
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda path: path.stem)
+def test_replay_without_edits_is_exact(path: Path) -> None:
+    trace = traceview.read(path)
+    for forward in find_forwards(trace):
+        assert makespan(build_graph(trace, forward)) == account(trace, forward).makespan_ns
+
+
+def test_items_left_out_give_the_healthy_run() -> None:
+    [found] = predicted(SAMPLES / "item.sqlite", "no-sync")
+    healthy = predicted(SAMPLES / "healthy.sqlite", "no-sync")[0].makespan_ns
+    assert found.predicted_ns == pytest.approx(healthy, rel=0.1)
+    assert found.predicted_ns < found.makespan_ns
+
+
+def test_edits_change_nothing_in_a_healthy_run() -> None:
+    for found in predicted(SAMPLES / "healthy.sqlite", "coalesce", "pin", "no-sync", "own-stream"):
+        assert found.predicted_ns == found.makespan_ns
+
+
+def test_each_edit_is_predicted_alone_and_then_all_together() -> None:
+    found = predicted(SAMPLES / "item.sqlite", "pin", "no-sync")
+    assert [entry.edits for entry in found] == [("pin",), ("no-sync",), ("pin", "no-sync")]
+
+
+def test_unknown_edit_lists_the_known() -> None:
+    with pytest.raises(UsageError, match="faster") as refused:
+        predicted(SAMPLES / "healthy.sqlite", "faster")
+    assert "coalesce, pin, no-sync, own-stream" in refused.value.hint
