@@ -22,6 +22,11 @@ COMMANDS = {
     "export": "Write a trace's operations, calls, ranges and holes for Perfetto, or as CSV or Parquet tables.",
     "slim": "Make a trace small enough to commit, without host, user, environment and paths.",
     "doctor": "Tell what a trace holds and lacks, and which capture flags would add it.",
+    "diff": "Compare traces before and after a change: what differs beyond chance, and where.",
+    "check": "Fail when traces break a budget or regress from a baseline: for CI, without a GPU.",
+    "budget": "Write a budget from a good run, for check.",
+    "save": "Save a trace's results to an SQLite file of runs.",
+    "history": "Tell how a measure went over the saved runs.",
 }
 """Commands and their one-line help; each lives in the module of its name and is imported when it is used."""
 

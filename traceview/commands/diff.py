@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from traceview.commands.trace_set import capture, compare_captures, draw, set_options
+from traceview.commands.trace_set import (
+    capture,
+    compare_captures,
+    draw,
+    set_options,
+    smallest_effects,
+    threshold_option,
+)
 from traceview.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from traceview.analysis.compare import Comparison, Thresholds
+    from traceview.analysis.compare import Comparison
+    from traceview.analysis.compare_sides import Captured
 
 PASS, REGRESSION, CANNOT_JUDGE = 0, 1, 3
 
@@ -26,43 +34,20 @@ class _Sides(click.Command):
         return super().parse_args(ctx, _repeated(args, ("--base", "--new")))
 
 
-class MinEffect(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
-    """``measure=min:5%``; the measure may be left out for all."""
-
-    name = "measure=min:5%"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the measure's name (nothing for all) and the share."""
-        if not isinstance(value, str):
-            return value
-        from traceview.analysis.compare_limits import measure_named, share_of
-
-        measure, _, least = value.rpartition("=")
-        try:
-            return measure and measure_named(measure), share_of(least)
-        except UsageError as error:
-            self.fail(f"{error.message}: {error.hint}", param, ctx)
-
-
 @click.command("diff", cls=_Sides)
 @click.argument("paths", metavar="[BASE NEW]", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--base", "bases", multiple=True, type=click.Path(path_type=Path), metavar="TRACE…", help="Traces before."
 )
 @click.option("--new", "news", multiple=True, type=click.Path(path_type=Path), metavar="TRACE…", help="Traces after.")
-@click.option("--format", "style", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True)
+@click.option(
+    "--format", "style", type=click.Choice(["text", "markdown", "json", "html"]), default="text", show_default=True
+)
 @click.option("--only-changed", is_flag=True, help="Leave out what stayed the same.")
 @click.option(
     "--fail-on", type=click.Choice(["regression"]), help="Exit 1 on a regression, 3 where that cannot be judged."
 )
-@click.option(
-    "--threshold",
-    "min_effects",
-    type=MinEffect(),
-    multiple=True,
-    metavar="MEASURE=min:5%",
-    help="Smallest difference that counts, of one measure or, without MEASURE=, of all; 2 % by default.",
-)
+@threshold_option
 @set_options
 def command(
     paths: tuple[Path, ...],
@@ -80,6 +65,7 @@ def command(
     Examples:
       traceview diff before.sqlite after.sqlite
       traceview diff before.sqlite after.sqlite --format markdown --only-changed
+      traceview diff before.sqlite after.sqlite --format html > diff.html
       traceview diff --base a.sqlite b.sqlite c.sqlite --new d.sqlite e.sqlite f.sqlite
       traceview diff before.sqlite after.sqlite --fail-on regression --threshold makespan=min:5%
     """
@@ -92,8 +78,12 @@ def command(
             raise
         click.echo(f"traceview: {error.message}: {error.hint}", err=True)
         return CANNOT_JUDGE
-    comparison = compare_captures(base, new, _thresholds(min_effects), chosen)
-    click.echo(_written(comparison, style, only_changed), nl=False)
+    comparison = compare_captures(base, new, smallest_effects(min_effects), chosen)
+    page = style == "html"
+    written = (
+        _page(comparison, (base, new), only_changed, chosen) if page else _written(comparison, style, only_changed)
+    )
+    click.echo(written, nl=False)
     return PASS if fail_on is None else _status(comparison)
 
 
@@ -109,12 +99,20 @@ def _sides(
     return (paths[0],), (paths[1],)
 
 
-def _thresholds(min_effects: Sequence[tuple[str, float]]) -> Thresholds:
-    from traceview.analysis.compare import Thresholds
+def _page(
+    comparison: Comparison,
+    sides: tuple[Sequence[Captured], Sequence[Captured]],
+    only_changed: bool,
+    chosen: dict[str, Any],
+) -> str:
+    """Return a comparison as a page, with a forward of the first trace of each side on one time axis."""
+    from traceview.analysis.drawings import median_timeline
+    from traceview.commands.options import report_options
+    from traceview.render.html_diff import render
 
-    by_measure = {measure: share for measure, share in min_effects if measure}
-    everywhere = [share for measure, share in min_effects if not measure]
-    return Thresholds(by_measure=by_measure, **({"default": everywhere[-1]} if everywhere else {}))
+    options = report_options(chosen | {"thresholds": ()}).forwards
+    base, new = (median_timeline(side[0].trace, options, side[0].report) for side in sides)
+    return render(comparison, base, new, only_changed=only_changed)
 
 
 def _written(comparison: Comparison, style: str, only_changed: bool) -> str:

@@ -8,7 +8,10 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from traceview.commands.options import forward_options, read_trace, report_options, trace_options
+from traceview.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +25,47 @@ if TYPE_CHECKING:
 MAX_WIDTH = 100
 _NOT_FOR_MANY = ("path", "thresholds")
 """the one trace, and the thresholds of findings, in whose place such commands have their own"""
+
+
+class MinEffect(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """``measure=min:5%``; the measure may be left out for all."""
+
+    name = "measure=min:5%"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the measure's name (nothing for all) and the share."""
+        if not isinstance(value, str):
+            return value
+        from traceview.analysis.compare_limits import measure_named, share_of
+
+        measure, _, least = value.rpartition("=")
+        try:
+            return measure and measure_named(measure), share_of(least)
+        except UsageError as error:
+            self.fail(f"{error.message}: {error.hint}", param, ctx)
+
+
+def threshold_option(command: Command) -> Command:
+    """Add the option that says which differences count."""
+    option = click.option(
+        "--threshold",
+        "min_effects",
+        type=MinEffect(),
+        multiple=True,
+        metavar="MEASURE=min:5%",
+        help="Smallest difference that counts, of one measure or, without MEASURE=, of all; 2 % by default.",
+    )
+    decorated: Command = option(command)
+    return decorated
+
+
+def smallest_effects(min_effects: Sequence[tuple[str, float]]) -> Thresholds:
+    """Return the smallest differences that count; of several for the same measure, the last."""
+    from traceview.analysis.compare import MIN_EFFECT, Thresholds
+
+    everywhere = [share for measure, share in min_effects if not measure]
+    by_measure = {measure: share for measure, share in min_effects if measure}
+    return Thresholds(everywhere[-1] if everywhere else MIN_EFFECT, by_measure)
 
 
 def set_options(command: Command) -> Command:

@@ -25,12 +25,19 @@ def headline(comparison: Comparison) -> tuple[Line, ...]:
     makespan = _slowest([one for one in rows if one.measure == "makespan_ns"])
     first = _answer(comparison, rows, makespan)
     calls = _calls(comparison.rows) if comparison.sampled == "files" else ()
-    return (first, *calls, *_causes(rows, makespan), *_finding_names(comparison), *_rule(comparison))
+    return (first, *calls, *_causes(rows, makespan), *finding_names(comparison), *_rule(comparison))
 
 
 def summary(comparison: Comparison) -> str:
     """Return the answer as one line of plain text."""
     return "".join(part.text for part in headline(comparison)[0])
+
+
+def sentence(row: Row) -> str:
+    """Return what one row says as a line of plain text: ``makespan 12.77 ms instead of 11.8 ms (+8.2 %)``."""
+    unit = MEASURES[row.measure].unit
+    base, new = (value(unit, side.median) if side else "?" for side in (row.base, row.new))
+    return f"{_name(row)} {new} instead of {base} ({change(row)})"
 
 
 def _answer(comparison: Comparison, rows: Sequence[Row], makespan: Row | None) -> Line:
@@ -144,7 +151,8 @@ def _causes(rows: Sequence[Row], makespan: Row | None) -> tuple[Line, ...]:
     return (line("Where it went: ", Part(named, STRONG), "."),)
 
 
-def _finding_names(comparison: Comparison) -> tuple[Line, ...]:
+def finding_names(comparison: Comparison) -> tuple[Line, ...]:
+    """Return a line on the findings that appeared and went, if any did."""
     parts: list[str | Part] = []
     for change_word, role in (("appeared", BAD), ("went", GOOD)):
         names = [one.id for one in comparison.findings if one.change == change_word]

@@ -1,0 +1,195 @@
+"""``traceview check``: its exit codes, and what it leaves for a build server to read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+import xmlschema
+from trace_builder import TraceBuilder
+
+from traceview.cli import run
+
+ROOT = Path(__file__).parents[2]
+HEALTHY, ITEM = ROOT / "sample_traces" / "healthy.sqlite", ROOT / "sample_traces" / "item.sqlite"
+SCHEMAS = ROOT / "tests" / "schemas"
+BUDGET = """
+[limits]
+first_layer_exposed_ms = "<= 1.5"
+pipeline_efficiency = ">= 0.95"
+accidental_syncs = "== 0"
+h2d_pieces_per_layer = "<= 4"
+pageable_bytes = "== 0"
+findings = ["!pageable_source", "!scalar_readback"]
+"""
+
+
+def check(*arguments: str | Path) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        run(["check", *map(str, arguments)])
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code
+
+
+@pytest.fixture
+def budget(tmp_path: Path) -> Path:
+    path = tmp_path / "budget.toml"
+    path.write_text(BUDGET)
+    return path
+
+
+@pytest.fixture
+def cut(tmp_path: Path) -> Path:
+    path = tmp_path / "cut.sqlite"
+    path.write_bytes(HEALTHY.read_bytes()[:100_000])
+    return path
+
+
+@pytest.fixture
+def unnamed(tmp_path: Path) -> Path:
+    builder = TraceBuilder().kernel(2_000, 5_000, call=(100, 200)).copy(1_000, 2_000, call=(10, 20))
+    return builder.write(tmp_path / "unnamed.sqlite")
+
+
+# exit codes
+
+
+def test_0_where_all_pass(budget: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(HEALTHY, "--budget", budget) == 0
+    assert capsys.readouterr().out.startswith("Pass: the trace keeps to all 7 rules.\n")
+
+
+def test_1_where_a_budget_is_broken(budget: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(ITEM, "--budget", budget) == 1
+    written = capsys.readouterr().out
+    assert written.startswith("Broken: scalar_readback costs 1.015 ms (8.0 %), severity high; 3 of 7 rules in all.\n")
+    assert "accidental_syncs is 7, to be == 0" in written
+    assert "pipeline_efficiency is 0.9086, to be >= 0.95" in written
+
+
+def test_1_where_a_measure_regressed_from_the_baseline(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(ITEM, "--baseline", HEALTHY) == 1
+    written = capsys.readouterr().out
+    assert written.startswith("Broken: makespan 12.77 ms instead of 11.8 ms (+8.2 %)")
+    assert "Findings that appeared: scalar_readback." in written
+    assert check(HEALTHY, "--baseline", ITEM) == 0
+    assert check(HEALTHY, "--baseline", HEALTHY) == 0
+
+
+def test_2_on_wrong_usage(tmp_path: Path, budget: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check() == 2
+    assert check(HEALTHY, "--budget", tmp_path / "none.toml") == 2
+    assert "traceview budget TRACE -o budget.toml" in capsys.readouterr().err
+    assert check(HEALTHY, "--budget", budget, "--junit", HEALTHY) == 2
+
+
+def test_3_on_an_unreadable_trace_with_one_line(cut: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(cut) == 3
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1
+    assert out.startswith("Cannot judge: ")
+    assert "truncated" in out
+    assert err == ""
+    assert check(cut.with_name("missing.sqlite")) == 3
+    assert check(HEALTHY, "--baseline", cut) == 3
+
+
+def test_3_where_a_trace_lacks_what_a_limit_is_about(
+    unnamed: Path, budget: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(unnamed, "--budget", budget) == 3
+    assert capsys.readouterr().out.startswith("Cannot judge: !pageable_source cannot be judged: no forward")
+    assert check(unnamed) == 3
+
+
+def test_3_where_there_are_too_few_samples_for_the_baseline() -> None:
+    assert check(ITEM, "--baseline", HEALTHY, "--forwards", "3:4") == 3
+
+
+def test_a_broken_rule_outweighs_one_that_cannot_be_judged(cut: Path, budget: Path) -> None:
+    assert check(cut, HEALTHY, "--budget", budget) == 3
+    assert check(cut, ITEM, HEALTHY, "--budget", budget) == 1
+
+
+def test_without_budget_and_baseline_the_findings_are_the_budget_and_it_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert check(HEALTHY) == 0
+    assert "Neither budget nor baseline was given: any finding of high severity fails." in capsys.readouterr().out
+    assert check(ITEM) == 1
+
+
+def test_json_says_it_all(cut: Path, budget: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = check(HEALTHY, ITEM, cut, "--budget", budget, "--baseline", HEALTHY, "--format", "json")
+    made: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (made["schema"], made["verdict"], made["exit_code"]) == ("traceview.check/1", "broken", code)
+    assert [one["verdict"] for one in made["traces"]] == ["pass", "broken", "cannot judge"]
+    assert made["traces"][0]["basis"] == "budget and baseline"
+    assert made["traces"][1]["comparison"]["verdict"] == "regressed"
+    efficiency = next(one for one in made["traces"][1]["outcomes"] if one["id"] == "pipeline_efficiency")
+    assert (efficiency["rule"], efficiency["bound"]) == ("pipeline_efficiency >= 0.95", 0.95)
+
+
+# what it leaves behind
+
+
+def test_junit_keeps_to_its_schema_and_counts_right(cut: Path, budget: Path, tmp_path: Path) -> None:
+    junit = tmp_path / "check.xml"
+    check(HEALTHY, ITEM, cut, "--budget", budget, "--junit", junit)
+    schema = xmlschema.XMLSchema(SCHEMAS / "junit-10.xsd")
+    schema.validate(junit)
+    suites = ElementTree.parse(junit).getroot()
+    assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("15", "3", "1")
+    failed = [case.get("name") for case in suites.iter("testcase") if case.find("failure") is not None]
+    assert failed == ["!scalar_readback", "pipeline_efficiency >= 0.95", "accidental_syncs == 0"]
+    assert not schema.is_valid("<testsuites><testcase/></testsuites>")
+
+
+def test_sarif_keeps_to_its_schema_and_names_the_trace(cut: Path, budget: Path, tmp_path: Path) -> None:
+    sarif = tmp_path / "check.sarif"
+    check(HEALTHY, ITEM, cut, "--budget", budget, "--sarif", sarif)
+    log = json.loads(sarif.read_text())
+    validator = jsonschema.Draft4Validator(json.loads((SCHEMAS / "sarif-2.1.0-rtm.5.json").read_text()))
+    assert [error.message for error in validator.iter_errors(log)] == []
+    (made,) = log["runs"]
+    rules = [rule["id"] for rule in made["tool"]["driver"]["rules"]]
+    assert rules == ["scalar_readback", "pipeline_efficiency", "accidental_syncs"]
+    for result in made["results"]:
+        assert rules[result["ruleIndex"]] == result["ruleId"]
+        place = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        assert place.endswith("sample_traces/item.sqlite")
+    assert made["invocations"][0]["executionSuccessful"] is False
+    assert not validator.is_valid({"version": "2.1.0"})
+
+
+def test_github_gets_annotations_and_a_summary(
+    cut: Path, budget: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("# what was there before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    monkeypatch.chdir(ROOT)
+    assert check(HEALTHY, ITEM, cut, "--budget", budget, "--github", "--format", "json") == 1
+    out, err = capsys.readouterr()
+    json.loads(out)
+    commands = err.splitlines()
+    assert [line.partition(" ")[0] for line in commands] == ["::error", "::error", "::error", "::warning"]
+    assert commands[1] == (
+        "::error file=sample_traces/item.sqlite,title=traceview%3A pipeline_efficiency >= 0.95::"
+        "pipeline_efficiency is 0.9086, to be >= 0.95. ideal over makespan, median"
+    )
+    written = summary.read_text()
+    assert written.startswith("# what was there before\n**Broken:**")
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY")
+    assert check(HEALTHY, "--budget", budget, "--github") == 0
+    assert summary.read_text() == written
+
+
+def test_traces_are_never_changed(budget: Path) -> None:
+    before = HEALTHY.read_bytes(), sorted(HEALTHY.parent.iterdir())
+    check(HEALTHY, "--budget", budget, "--baseline", ITEM)
+    assert (HEALTHY.read_bytes(), sorted(HEALTHY.parent.iterdir())) == before

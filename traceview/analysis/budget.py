@@ -1,0 +1,207 @@
+"""Holds a report against a budget: what is within it, what is broken, and what the trace cannot answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traceview.analysis.advice import ADVICE
+from traceview.analysis.budget_file import ANY, SEVERITIES
+from traceview.analysis.budget_quantities import blocking_in, is_accidental
+from traceview.analysis.compare import CANNOT_TELL, REGRESSED
+from traceview.units import duration, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from traceview.analysis.budget_file import FindingRule, Limit, Rules
+    from traceview.analysis.compare import Comparison, Row
+    from traceview.report import Finding, Report
+
+PASS, BROKEN, CANNOT_JUDGE = "pass", "broken", "cannot judge"
+EXIT_CODES = {PASS: 0, BROKEN: 1, CANNOT_JUDGE: 3}
+
+_FINDING_SYNCS = {
+    "accidental_sync": "explicit",
+    "scalar_readback": "scalar_readback",
+    "implicit_sync": "implicit",
+    "pageable_source": "implicit",
+}
+"""Findings about blocking calls, and the kind of call that shows where they come from."""
+
+_FINDING_NEEDS = {
+    "accidental_sync": ("api_calls",),
+    "scalar_readback": ("api_calls", "copies"),
+    "implicit_sync": ("api_calls",),
+    "late_submission": ("api_calls",),
+    "host_bound": ("api_calls",),
+    "inbound_contention": ("gpu_metrics",),
+    "remote_numa": (),
+}
+"""Data without which a finding cannot appear; copies for those not named."""
+
+_ALL_NEED = ("kernels", "copies", "api_calls")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One rule held against one file."""
+
+    rule: str
+    """``makespan_ms <= 12``, ``!high``, ``no regression of makespan``"""
+    id: str
+    """what the rule is about: a quantity, a finding, a measure"""
+    verdict: str
+    """``pass``, ``broken`` or ``cannot judge``"""
+    message: str
+    """one short sentence without its stop"""
+    about: str = ""
+    """what the rule is about; where it cannot be judged, why"""
+    advice: str = ""
+    value: float | None = None
+    """in the rule's unit"""
+    bound: float | None = None
+    where: tuple[str, ...] = ()
+    """frames of the costliest call to blame, innermost first"""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One file held against what it has to keep to."""
+
+    path: str
+    basis: str
+    """``budget``, ``baseline``, ``budget and baseline``, or ``findings`` where there is neither"""
+    outcomes: tuple[Outcome, ...]
+    comparison: Comparison | None = None
+
+    @property
+    def verdict(self) -> str:
+        """Return the verdict of the file."""
+        return worst(outcome.verdict for outcome in self.outcomes)
+
+
+def worst(verdicts: Iterable[str]) -> str:
+    """Return ``broken`` where anything is, else ``cannot judge`` where anything is, else ``pass``."""
+    found = set(verdicts)
+    return BROKEN if BROKEN in found else CANNOT_JUDGE if CANNOT_JUDGE in found else PASS
+
+
+def judge(report: Report, rules: Rules) -> tuple[Outcome, ...]:
+    """Return one outcome per rule, findings first; a limit whose measure the trace lacks cannot be judged."""
+    limits = (_judge_limit(report, limit) for limit in rules.limits)
+    findings = (outcome for rule in rules.findings for outcome in _judge_finding(report, rule))
+    return (*findings, *limits)
+
+
+def judge_comparison(comparison: Comparison, told: str, tell: Callable[[Row], str]) -> tuple[Outcome, ...]:
+    """Return one outcome per regressed measure, or one that says that there is none or that it cannot be told.
+
+    ``told`` is the comparison in one line, ``tell`` writes a regressed row as one.
+    """
+    regressed = [row for row in comparison.rows if row.counts and row.verdict == REGRESSED]
+    if not regressed:
+        verdict = CANNOT_JUDGE if comparison.verdict == CANNOT_TELL else PASS
+        return (Outcome("no regression", "baseline", verdict, told),)
+    return tuple(
+        Outcome(
+            f"no regression of {_about(row)}", row.measure, BROKEN, tell(row), value=row.new.median if row.new else None
+        )
+        for row in regressed
+    )
+
+
+def _about(row: Row) -> str:
+    place = f" on GPU {row.device}" if row.device is not None else ""
+    return f"{row.measure}{f' of {row.subject}' if row.subject else ''}{place}"
+
+
+def unreadable(path: str, message: str, basis: str) -> Checked:
+    """Return the outcome for a file that cannot be read: that is no regression, and no pass either."""
+    return Checked(path, basis, (Outcome("a readable trace", "input", CANNOT_JUDGE, message),))
+
+
+def _judge_limit(report: Report, limit: Limit) -> Outcome:
+    key = limit.key
+    value = key.read(report)
+    if value is None:
+        return Outcome(str(limit), key.quantity.name, CANNOT_JUDGE, f"{key.key} cannot be judged", _why(report))
+    verdict = PASS if limit.holds(value) else BROKEN
+    where = _blamed(report, key.quantity.syncs) if verdict == BROKEN and key.quantity.syncs else ()
+    return Outcome(
+        rule=str(limit),
+        id=key.quantity.name,
+        verdict=verdict,
+        message=f"{key.key} is {written_number(value)}, to be {limit.sign} {written_number(limit.bound)}",
+        about=key.quantity.about,
+        value=value,
+        bound=limit.bound,
+        where=where,
+    )
+
+
+def written_number(value: float) -> str:
+    """Return a whole number with its thousands apart, any other with four digits that count."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.4g}"
+
+
+def _why(report: Report) -> str:
+    """Return why a measure is missing, and what to do, in the words of the report where it has any."""
+    if not report.forwards:
+        reason = next((one for one in report.abstained if one.measure.startswith("forwards")), None)
+        return f"no forward ({reason.reason})" if reason else "no forward"
+    if report.summary is None:
+        return "all forwards are warm-up; --warmup 0 measures them"
+    if report.trace.missing:
+        lacking = ", ".join(one.replace("_", " ") for one in report.trace.missing)
+        return f"no layers, or the capture lacks what it needs (no {lacking})"
+    return "no layers"
+
+
+def _judge_finding(report: Report, rule: FindingRule) -> list[Outcome]:
+    found = [finding for finding in report.findings if _meant(rule, finding)]
+    if found and rule.forbidden:
+        return [_broken(report, rule, finding) for finding in found]
+    if found:
+        return [Outcome(str(rule), rule.name, PASS, f"{rule.name} is there, as expected")]
+    missing = _missing(report, rule)
+    if missing:
+        return [Outcome(str(rule), rule.name, CANNOT_JUDGE, f"{rule} cannot be judged", missing)]
+    if rule.forbidden:
+        kind = f"of severity {rule.name}" if rule.name in SEVERITIES else "at all" if rule.name == ANY else rule.name
+        return [Outcome(str(rule), rule.name, PASS, f"no finding {kind}")]
+    return [Outcome(str(rule), rule.name, BROKEN, f"{rule.name} is expected and is not there")]
+
+
+def _meant(rule: FindingRule, finding: Finding) -> bool:
+    return rule.name in (finding.id, finding.severity, ANY)
+
+
+def _broken(report: Report, rule: FindingRule, finding: Finding) -> Outcome:
+    cost = f"{duration(finding.cost_ns)} ({percent(finding.share)})"
+    kind = _FINDING_SYNCS.get(finding.id)
+    return Outcome(
+        rule=str(rule),
+        id=finding.id,
+        verdict=BROKEN,
+        message=f"{finding.id} costs {cost}, severity {finding.severity}",
+        about=finding.message,
+        advice=finding.advice,
+        value=finding.share,
+        where=_blamed(report, kind) if kind else (),
+    )
+
+
+def _missing(report: Report, rule: FindingRule) -> str:
+    """Return what a finding would need that the trace does not have, or nothing."""
+    if report.summary is None:
+        return _why(report)
+    needs = _ALL_NEED if rule.name not in ADVICE else _FINDING_NEEDS.get(rule.name, ("copies",))
+    lacking = [need.replace("_", " ") for need in needs if need in report.trace.missing]
+    return f"the capture holds no {' and no '.join(lacking)}" if lacking else ""
+
+
+def _blamed(report: Report, kind: str) -> tuple[str, ...]:
+    """Return the call stack of the costliest blocking call of a kind that has one."""
+    calls: Sequence[tuple[str, ...] | None] = [sync.where for sync in blocking_in(report, is_accidental(kind))]
+    return next((where for where in calls if where), ())

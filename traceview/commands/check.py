@@ -1,0 +1,162 @@
+"""``traceview check``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from traceview.commands.trace_set import (
+    capture,
+    compare_captures,
+    draw,
+    set_options,
+    smallest_effects,
+    threshold_option,
+)
+from traceview.errors import InputError, OutputError, UsageError
+from traceview.output import check_output, write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceview.analysis.budget import Checked
+    from traceview.analysis.budget_file import Budget
+    from traceview.analysis.compare import Thresholds
+    from traceview.analysis.compare_sides import Captured
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command("check")
+@click.argument("paths", metavar="TRACE…", nargs=-1, required=True, type=_FILE)
+@click.option("--budget", "budget_path", type=_FILE, metavar="FILE", help="Limits to keep to, as TOML.")
+@click.option("--baseline", "baselines", multiple=True, type=_FILE, metavar="BASE", help="A trace not to regress from.")
+@click.option("--format", "style", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@click.option("--junit", type=_FILE, metavar="FILE", help="Also write a JUnit report.")
+@click.option("--sarif", type=_FILE, metavar="FILE", help="Also write SARIF 2.1.0 for code scanning.")
+@click.option("--github", is_flag=True, help="Also write workflow annotations, and to $GITHUB_STEP_SUMMARY.")
+@threshold_option
+@set_options
+def command(
+    paths: tuple[Path, ...],
+    budget_path: Path | None,
+    baselines: tuple[Path, ...],
+    style: str,
+    **chosen: Any,
+) -> int:
+    """Fail when traces break a budget or regress from a baseline: for CI, on saved traces, without a GPU.
+
+    Exits with 0 where all pass, 1 where something is broken or has regressed, 2 on wrong usage, 3 where it cannot be
+    judged: an unreadable trace, missing data, too few samples.
+
+    \b
+    Examples:
+      traceview check run.sqlite
+      traceview check traces/*.sqlite --budget budget.toml --junit check.xml --github
+      traceview check run.sqlite --baseline good.sqlite
+    """
+    from traceview.analysis.budget import EXIT_CODES, worst
+    from traceview.analysis.budget_file import read_budget
+
+    junit, sarif, github = (chosen.pop(name) for name in ("junit", "sarif", "github"))
+    thresholds = smallest_effects(chosen.pop("min_effects"))
+    for output in (junit, sarif):
+        if output is not None:
+            check_output(output, force=True, inputs=[*paths, *baselines])
+    budget = read_budget(budget_path) if budget_path is not None else None
+    checked = _check(paths, budget, baselines, thresholds, chosen)
+    click.echo(_written(checked, style), nl=False)
+    _write_reports(checked, junit, sarif)
+    if github:
+        _tell_github(checked)
+    return EXIT_CODES[worst(one.verdict for one in checked)]
+
+
+def _check(
+    paths: Sequence[Path],
+    budget: Budget | None,
+    baselines: Sequence[Path],
+    thresholds: Thresholds,
+    chosen: dict[str, Any],
+) -> list[Checked]:
+    """Hold each trace against the budget and the baseline; one that cannot be read does not stop the others."""
+    from traceview.analysis.budget import unreadable
+
+    given = [word for word, there in (("budget", budget), ("baseline", baselines)) if there]
+    basis = " and ".join(given) or "findings"
+    try:
+        base = [capture(path, chosen) for path in baselines]
+    except InputError as error:
+        return [unreadable(str(path), f"the baseline: {error.message}: {error.hint}", basis) for path in paths]
+    checked = []
+    for path in paths:
+        try:
+            captured = capture(path, chosen)
+        except InputError as error:
+            checked.append(unreadable(str(path), f"{error.message}: {error.hint}", basis))
+            continue
+        checked.append(_check_one(path, captured, (budget, base, basis), thresholds, chosen))
+    return checked
+
+
+def _check_one(
+    path: Path,
+    captured: Captured,
+    against: tuple[Budget | None, Sequence[Captured], str],
+    thresholds: Thresholds,
+    chosen: dict[str, Any],
+) -> Checked:
+    from traceview.analysis.budget import Checked, judge, judge_comparison
+    from traceview.analysis.budget_file import DEFAULT_RULES, Rules
+    from traceview.render.diff_headline import sentence, summary
+
+    budget, base, basis = against
+    rules = budget.for_path(path) if budget else Rules() if base else DEFAULT_RULES
+    if budget and not base and not rules.limits and not rules.findings:
+        raise UsageError(f"no limit of the budget is meant for {path}", 'give it a [limits], or [files."*"]')
+    outcomes = judge(captured.report, rules)
+    comparison = None
+    if base:
+        comparison = compare_captures(base, [captured], thresholds, chosen)
+        outcomes = (*outcomes, *judge_comparison(comparison, summary(comparison), sentence))
+    return Checked(str(path), basis, outcomes, comparison)
+
+
+def _written(checked: Sequence[Checked], style: str) -> str:
+    if style == "json":
+        from traceview.render.check_json import render
+
+        return render(checked)
+    from traceview.render.check_layout import layout, unreadable_line
+
+    alone = unreadable_line(checked)
+    return f"{alone}\n" if alone and style == "text" else draw(layout(checked), style)
+
+
+def _write_reports(checked: Sequence[Checked], junit: Path | None, sarif: Path | None) -> None:
+    if junit is not None:
+        from traceview.render.junit import render as render_junit
+
+        write_whole(junit, render_junit(checked))
+    if sarif is not None:
+        from traceview.render.sarif import render as render_sarif
+
+        write_whole(sarif, render_sarif(checked, Path.cwd()))
+
+
+def _tell_github(checked: Sequence[Checked]) -> None:
+    """Write annotations to standard error, so that JSON stays whole, and the result as Markdown to the job's summary where there is one."""
+    from traceview.render.github import render
+
+    click.echo(render(checked, Path.cwd()), nl=False, err=True)
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not summary:
+        return
+    try:
+        with Path(summary).open("a", encoding="utf-8") as file:
+            file.write(_written(checked, "markdown") + "\n")
+    except OSError as error:
+        raise OutputError(f"{summary} cannot be written: {error.strerror}", "unset GITHUB_STEP_SUMMARY") from None

@@ -1,0 +1,241 @@
+"""Results of many runs in one SQLite file: a row per forward and measure, keyed by the trace's content and the commit.
+
+::
+
+    runs      id, trace_sha256, commit_sha, label, trace, saved_at, gpu, forwards, layers, load_bytes, ...
+    measures  run → runs.id, forward, device, measure, subject, value, unit, warmup
+    findings  run → runs.id, finding, severity, cost_ns, share
+    measured  view: the measures of forwards that are no warm-up, with their run's commit and label
+
+Saving the same trace for the same commit again replaces what was there. Times are ns, rates bytes per ns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import traceview
+from traceview.analysis.compare_measures import MEASURES, Key, Sample, sample_forwards
+from traceview.analysis.compare_setting import setting_of
+from traceview.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from traceview.report import Report
+
+_BUSY_SECONDS = 20
+_CHUNK_BYTES = 1 << 20
+_VIEW = (
+    "SELECT runs.saved_at, runs.label, runs.commit_sha, runs.trace, measures.* FROM measures "
+    "JOIN runs ON runs.id = measures.run WHERE measures.warmup = 0"
+)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a report comes from: what keys its run, and what is remembered beside it."""
+
+    trace_sha256: str
+    commit: str | None
+    label: str
+    saved_at: str
+    """UTC, ISO 8601"""
+
+    @property
+    def run(self) -> str:
+        """Return the key of the run: short, and the same for the same trace and commit."""
+        return f"{self.trace_sha256[:16]}-{(self.commit or 'nocommit')[:12]}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One saved run with its samples of some measures, in the order in which the forwards ran."""
+
+    id: str
+    label: str
+    commit: str | None
+    trace: str
+    saved_at: str
+    samples: tuple[Sample, ...]
+
+
+def content_hash(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                digest.update(chunk)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}", "check the path") from None
+    return digest.hexdigest()
+
+
+@contextmanager
+def open_history(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connection]:
+    """Open a file of runs; for reading only, unless ``create`` says that it is written, and made where it is missing.
+
+    Raises ``InputError`` for what is no SQLite file, ``UsageError`` for an SQLite file that holds something else.
+    """
+    if not create and not path.is_file():
+        raise InputError(f"{path}: no such file", f"save a run first: traceview save TRACE --to {path}")
+    mode = "rwc" if create else "ro"
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=_BUSY_SECONDS)
+        with closing(connection):
+            names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            if names and not names >= {"runs", "measures"}:
+                raise UsageError(f"{path} holds no runs but something else", "name another file")
+            yield connection
+    except sqlite3.Error as error:
+        raise InputError(f"{path} cannot be used: {error}", "is it a file that traceview save made?") from None
+
+
+def save_report(connection: sqlite3.Connection, report: Report, origin: Origin) -> bool:
+    """Save a report as one run, whole or not at all; return whether it replaced the same run, which keeps its date."""
+    from sqlite_utils import Database
+
+    database: Any = Database(connection, recursive_triggers=False, execute_plugins=False)
+    with connection:
+        _create(database)
+        before = connection.execute("SELECT saved_at FROM runs WHERE id = ?", [origin.run]).fetchone()
+        origin = replace(origin, saved_at=before[0]) if before else origin
+        for table, column in (("measures", "run"), ("findings", "run"), ("runs", "id")):
+            connection.execute(f'DELETE FROM "{table}" WHERE "{column}" = ?', [origin.run])  # noqa: S608
+        database["runs"].insert(_run_row(report, origin))
+        database["measures"].insert_all(_measure_rows(report, origin.run))
+        database["findings"].insert_all(
+            {
+                "run": origin.run,
+                "finding": one.id,
+                "severity": one.severity,
+                "cost_ns": one.cost_ns,
+                "share": one.share,
+            }
+            for one in report.findings
+        )
+    return before is not None
+
+
+def measure_names(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """Return the measures that any run has, in the order in which comparisons list them."""
+    there = {name for (name,) in connection.execute("SELECT DISTINCT measure FROM measures")}
+    return tuple(name for name in MEASURES if name in there)
+
+
+def read_runs(
+    connection: sqlite3.Connection, measures: Sequence[str], subject: str = "", label: str | None = None
+) -> tuple[Run, ...]:
+    """Return the saved runs, the oldest first, with their values of some measures; warm-up is left out."""
+    condition, values = ("WHERE label = ?", [label]) if label is not None else ("", [])
+    chosen = connection.execute(
+        f"SELECT id, label, commit_sha, trace, saved_at FROM runs {condition} ORDER BY saved_at, rowid",  # noqa: S608
+        values,
+    ).fetchall()
+    return tuple(
+        Run(number, of, commit, trace, saved_at, _samples(connection, number, measures, subject))
+        for number, of, commit, trace, saved_at in chosen
+    )
+
+
+def _samples(connection: sqlite3.Connection, run: str, measures: Sequence[str], subject: str) -> tuple[Sample, ...]:
+    marks = ", ".join("?" * len(measures))
+    query = (
+        f"SELECT forward, device, measure, subject, value FROM measures WHERE measure IN ({marks}) "  # noqa: S608
+        "AND run = ? AND warmup = 0 AND subject IN ('', ?) ORDER BY forward, device"
+    )
+    rows = connection.execute(query, [*measures, run, subject])
+    values: dict[tuple[int, int], dict[Key, float]] = {}
+    for forward, device, measure, about, value in rows:
+        values.setdefault((forward, device), {})[Key(measure, about)] = value
+    devices = sorted({device for _, device in values})
+    return tuple(Sample(keyed, 0, devices.index(device)) for (_, device), keyed in values.items())
+
+
+def _run_row(report: Report, origin: Origin) -> dict[str, Any]:
+    setting = setting_of([report])
+    return {
+        "id": origin.run,
+        "trace_sha256": origin.trace_sha256,
+        "commit_sha": origin.commit,
+        "label": origin.label,
+        "trace": PurePath(report.trace.path).name,
+        "saved_at": origin.saved_at,
+        "gpu": ", ".join(setting.gpus) or None,
+        "forwards": sum(not forward.warmup for forward in report.forwards),
+        "layers": max(setting.layers, default=None),
+        "load_bytes": setting.load_bytes,
+        "product_version": report.trace.product_version,
+        "traceview_version": traceview.__version__,
+    }
+
+
+def _measure_rows(report: Report, run: str) -> Iterator[dict[str, Any]]:
+    """Yield a row per forward and measure, of warm-up too."""
+    syncs = None if "api_calls" in report.trace.missing else report.syncs
+    for forward in report.forwards:
+        (sample,) = sample_forwards([replace(forward, warmup=False)], syncs)
+        place = {"run": run, "forward": forward.index, "device": forward.device}
+        for key, value in sample.values.items():
+            yield place | {
+                "measure": key.measure,
+                "subject": key.subject,
+                "value": float(value),
+                "unit": MEASURES[key.measure].unit,
+                "warmup": int(forward.warmup),
+            }
+
+
+_COLUMNS: Mapping[str, tuple[dict[str, type], str | tuple[str, ...]]] = {
+    "runs": (
+        {
+            "id": str,
+            "trace_sha256": str,
+            "commit_sha": str,
+            "label": str,
+            "trace": str,
+            "saved_at": str,
+            "gpu": str,
+            "forwards": int,
+            "layers": int,
+            "load_bytes": int,
+            "product_version": str,
+            "traceview_version": str,
+        },
+        "id",
+    ),
+    "measures": (
+        {
+            "run": str,
+            "forward": int,
+            "device": int,
+            "measure": str,
+            "subject": str,
+            "value": float,
+            "unit": str,
+            "warmup": int,
+        },
+        ("run", "forward", "device", "measure", "subject"),
+    ),
+    "findings": (
+        {"run": str, "finding": str, "severity": str, "cost_ns": int, "share": float},
+        ("run", "finding"),
+    ),
+}
+"""Tables with their columns and primary keys."""
+
+
+def _create(database: Any) -> None:
+    """Make the tables that are missing, and the view."""
+    for name, (columns, key) in _COLUMNS.items():
+        links = [] if name == "runs" else [("run", "runs", "id")]
+        database[name].create(columns, pk=key, foreign_keys=links, if_not_exists=True)
+    if "measured" not in database.view_names():
+        database.create_view("measured", _VIEW)
