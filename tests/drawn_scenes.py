@@ -66,3 +66,41 @@ def hostile_names(path: Path) -> Path:
         builder.kernel(start + 200 * US, start + 290 * US, call=(start + 100, start + 200), **kernel)
         builder.api("$\\frac{1}{0}$<b>cudaFoo</b>", start + 300, start + 20 * US)
     return builder.write(path)
+
+
+def eight_layers(path: Path, forwards: int = 3, *, read_back: bool = True) -> Path:
+    """Write forwards of eight layers; with ``read_back`` the host waits for a scalar after each layer's compute."""
+    builder = TraceBuilder()
+    at = MS
+    for number in range(forwards):
+        at = _layered(builder, at, number, read_back)
+    return builder.write(path)
+
+
+def _layered(builder: TraceBuilder, start: int, number: int, read_back: bool) -> int:
+    """Add a forward that begins at ``start``; return when the next one may."""
+    host = start + 20 * US
+    loaded = []
+    begun = host + 40 * US
+    for layer in range(8):
+        builder.copy(begun, begun + 1_200 * US, "h2d", 64 << 20, stream=13, call=(host, host + 6 * US))
+        builder.record(layer + 1, stream=13, call=(host + 7 * US, host + 9 * US), sync=number * 100 + layer + 1)
+        builder.range(f"load layer {layer}", host - US, host + 10 * US)
+        loaded.append(begun + 1_200 * US)
+        begun, host = begun + 1_203 * US, host + 12 * US
+    busy = 0
+    for layer in range(8):
+        opened = host
+        builder.wait(layer + 1, stream=7, call=(host, host + 2 * US), sync=number * 100 + layer + 1)
+        host += 4 * US
+        for part in range(2):
+            begins = max(host + 12 * US, busy + 2 * US, loaded[layer] + 5 * US)
+            builder.kernel(begins, begins + 650 * US, name=f"gemm_{part}", stream=7, call=(host, host + 5 * US))
+            busy, host = begins + 650 * US, host + 9 * US
+        if read_back:
+            builder.copy(busy + 3 * US, busy + 5 * US, "d2h", 2, stream=7, call=(host, host + 5 * US))
+            builder.stream_sync(stream=7, call=(host + 6 * US, busy + 14 * US))
+            busy, host = busy + 5 * US, busy + 70 * US
+        builder.range(f"compute layer {layer}", opened, host)
+    builder.range(f"forward {number}", start, max(host, busy) + 20 * US)
+    return max(host, busy) + 3 * MS

@@ -9,7 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from traceview.analysis.timeline import Boxes, TimedHoles
-    from traceview.model import Ints
+    from traceview.model import Flags, Ints
 
     Drawn = TypeVar("Drawn", Boxes, TimedHoles)
 
@@ -51,10 +51,23 @@ def _merged(
             distance *= _COARSER
         if int(first.sum()) <= most:
             break
-    return _grouped(drawn, np.flatnonzero(first), alike, added)
+    return _grouped(drawn, np.flatnonzero(_split(first, most)), alike, added)
 
 
-def _first_of_groups(drawn: Drawn, keys: tuple[str, ...], distance: int) -> Ints:
+def _split(first: Flags, most: int) -> Flags:
+    """Split groups into parts as small as ``most`` allows, so that no more is merged than need be."""
+    start = np.flatnonzero(first)
+    place = np.arange(len(first)) - np.repeat(start, np.diff(np.append(start, len(first))))
+    members = -(-len(first) // most)
+    while members < len(first):
+        parts: Flags = place % members == 0
+        if int(parts.sum()) <= most:
+            return parts
+        members *= 2
+    return first
+
+
+def _first_of_groups(drawn: Drawn, keys: tuple[str, ...], distance: int) -> Flags:
     """Return which boxes cannot be drawn together with the one before them."""
     first = np.concatenate(([True], drawn.start[1:] - drawn.end[:-1] > distance))
     for key in keys:

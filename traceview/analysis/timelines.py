@@ -11,6 +11,7 @@ from traceview.analysis.accounting import account
 from traceview.analysis.busy import Busy
 from traceview.analysis.events import pair_waits
 from traceview.analysis.forwards import find_forwards
+from traceview.analysis.naming import Named, read_names
 from traceview.analysis.overlap import touches
 from traceview.analysis.timeline import Arrows, RowKind, TimedHoles, Timeline, What
 from traceview.analysis.timeline_causes import name_causes
@@ -36,6 +37,8 @@ class _Found:
     forward: Forward
     accounting: Accounting
     measured: report.Forward
+    layered: Ints
+    """rows of ``Trace.ranges`` that name a load or a compute"""
 
 
 def forward_timelines(
@@ -44,10 +47,11 @@ def forward_timelines(
     """Return the timeline of each wanted forward, in their order; ``wanted`` are (title, forward of the report)."""
     busy = Busy(trace)
     found = {(forward.index, forward.device): forward for forward in find_forwards(trace, options)}
+    layered = np.flatnonzero(read_names(trace, options.names).meaning > Named.FORWARD)
     timelines = []
     for title, measured in wanted:
         forward = found[measured.index, measured.device]
-        timelines.append(_timeline(busy, title, _Found(forward, account(trace, forward, busy), measured)))
+        timelines.append(_timeline(busy, title, _Found(forward, account(trace, forward, busy), measured, layered)))
     return tuple(timelines)
 
 
@@ -140,9 +144,6 @@ def _scene(busy: Busy, found: _Found) -> Scene:
     layer[forward.operations] = forward.layer
     launches = operations.launch[forward.operations]
     threads = _by_launches(trace, launches[launches >= 0])
-    ranges = trace.ranges
-    inside = np.flatnonzero((ranges.start >= forward.start) & (ranges.end <= forward.end))
-    is_forward = (ranges.start[inside] == forward.start) & (ranges.end[inside] == forward.end)
     return Scene(
         trace=trace,
         busy=busy,
@@ -152,8 +153,19 @@ def _scene(busy: Busy, found: _Found) -> Scene:
         what=what[rows],
         layer=layer[rows],
         threads=threads or (forward.thread,),
-        ranges=_outer_ranges(trace, inside[~is_forward], threads),
+        ranges=_ranges_in(trace, found, (start, end), threads),
     )
+
+
+def _ranges_in(trace: Trace, found: _Found, window: tuple[int, int], threads: Iterable[int]) -> Ints:
+    """Return the ranges that name loads and computes, or without any the outermost ones inside the forward's range."""
+    ranges, forward = trace.ranges, found.forward
+    in_window = (ranges.start < window[1]) & (ranges.end > window[0])
+    layered = found.layered[in_window[found.layered]]
+    if len(layered):
+        return _outer_ranges(trace, layered, threads)
+    encloses = (ranges.start <= forward.start) & (ranges.end >= forward.end)
+    return _outer_ranges(trace, np.flatnonzero(in_window & ~encloses & (ranges.start >= forward.start)), threads)
 
 
 def _by_launches(trace: Trace, launches: Ints) -> tuple[int, ...]:

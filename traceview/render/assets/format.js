@@ -21,8 +21,9 @@ function count(number) {
 }
 
 function scaled(value, units, step, digits) {
+  const roundsUp = step - 0.5 * 10 ** (3 - digits);
   let unit = 0;
-  while (unit < units.length - 1 && Math.abs(value) >= step - 0.5) {
+  while (unit < units.length - 1 && Math.abs(value) >= roundsUp) {
     value /= step;
     unit += 1;
   }

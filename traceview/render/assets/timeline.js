@@ -51,7 +51,8 @@ function inView(packed, kind, order, [low, high], pixel) {
     };
     blocks.push(last);
   }
-  return { blocks, things };
+  const members = blocks.reduce((sum, block) => sum + block.members, 0);
+  return { blocks, things, members };
 }
 
 class Timeline {
@@ -186,8 +187,8 @@ class Timeline {
     const pixel = (this.view[1] - this.view[0]) / width;
     const { boxes, holes } = this;
     // host calls and ranges are told apart by name, operations by layer
-    const kind = (index) => `${boxes.what[index]}/${boxes.what[index] >= WHAT.call ? boxes.name[index] : boxes.layer[index]}`;
-    const category = (index) => `${holes.category[index]}/${holes.layer[index]}`;
+    const kind = (index) => boxes.what[index] * 1e9 + (boxes.what[index] >= WHAT.call ? boxes.name[index] : boxes.layer[index]);
+    const category = (index) => holes.category[index] * 1e9 + holes.layer[index];
     const shownBoxes = inView(boxes, kind, this.boxOrder, this.view, pixel);
     const shownHoles = inView(holes, category, this.holeOrder, this.view, pixel);
     this.drawn = { boxes: shownBoxes.blocks, holes: shownHoles.blocks };
@@ -198,13 +199,12 @@ class Timeline {
     this.tell(shownBoxes);
   }
 
-  tell({ blocks, things }) {
+  tell({ blocks, things, members }) {
     const note = this.canvas.parentElement.querySelector(".drawn");
-    if (!note) return;
-    const merged = things > blocks.length;
-    note.textContent = merged
-      ? `${count(things)} boxes in view, drawn as ${count(blocks.length)} blocks: zoom in to tell them apart`
-      : `${count(things)} boxes in view`;
+    const words = [`${count(things)} operations, calls and ranges in view`];
+    if (things > blocks.length) words.push(`drawn as ${count(blocks.length)} blocks`);
+    if (members > blocks.length) words.push("zoom in to tell them apart");
+    note.textContent = words.join(", ");
   }
 
   changed() {
