@@ -27,19 +27,22 @@ _CAUSES = ("unknown", "prefetch", "page_fault", "speculative", "eviction", "acce
 
 def measure_copies(trace: Trace) -> tuple[CopyGroup, ...]:
     """Return one group per (stream, direction, memory kind), the largest first; a batch counts as its pieces."""
+    groups = _rows_by_place(trace)
+    labels = stream_labels(trace)
+    measured = [_group(trace, rows, labels) for rows in groups]
+    return tuple(sorted(measured, key=lambda group: (-group.n_bytes, group.stream, group.direction, group.memory)))
+
+
+def _rows_by_place(trace: Trace) -> list[Ints]:
+    """Return the copies of each (stream, direction, memory kind), in start order."""
     operations = trace.operations
     rows = np.flatnonzero(operations.kind == Kind.COPY)
-    if not len(rows):
-        return ()
     places = operations.stream[rows] * _PLACES + operations.direction[rows] * len(Memory) + operations.memory[rows]
     # two bytes are enough for the streams of any real trace, and sorted by counting
     narrow = np.int16 if len(trace.streams) * _PLACES < np.iinfo(np.int16).max else np.int64
     order = np.argsort(places.astype(narrow), kind="stable")
-    rows, places = rows[order], places[order]
-    cuts = np.flatnonzero(places[1:] != places[:-1]) + 1
-    labels = stream_labels(trace)
-    groups = [_group(trace, part, labels) for part in np.split(rows, cuts)]
-    return tuple(sorted(groups, key=lambda group: (-group.n_bytes, group.stream, group.direction, group.memory)))
+    places = places[order]
+    return np.split(rows[order], np.flatnonzero(places[1:] != places[:-1]) + 1) if len(rows) else []
 
 
 def measure_migrations(trace: Trace) -> tuple[Migration, ...]:
@@ -88,14 +91,13 @@ def fit_line(n_bytes: Ints, duration_ns: Ints) -> CopyFit:
 def _group(trace: Trace, rows: Ints, labels: list[str]) -> CopyGroup:
     operations = trace.operations
     start, end = operations.start[rows], operations.end[rows]
-    pieces = np.maximum(operations.pieces[rows], 1)
-    sizes = operations.n_bytes[rows] // pieces
     busy = intervals.union(start, end).length
     span = int(end.max() - start.min())
+    gaps = _median(np.maximum(start[1:] - np.maximum.accumulate(end)[:-1], 0))
+    del start, end
+    pieces = np.maximum(operations.pieces[rows], 1)
+    sizes = operations.n_bytes[rows] // pieces
     total = int(operations.n_bytes[rows].sum())
-    launches = _distinct_launches(operations.launch[rows])
-    host = trace.calls.end[launches] - trace.calls.start[launches]
-    gaps = start[1:] - np.maximum.accumulate(end)[:-1]
     median, p95 = _quantiles(sizes, pieces, (0.5, 0.95))
     stream = int(operations.stream[rows[0]])
     return CopyGroup(
@@ -113,18 +115,24 @@ def _group(trace: Trace, rows: Ints, labels: list[str]) -> CopyGroup:
         median_bytes=median,
         p95_bytes=p95,
         max_bytes=int(sizes.max()),
-        gap_median_ns=round(float(np.median(np.maximum(gaps, 0)))) if len(gaps) else None,
-        host_median_ns=round(float(np.median(host))) if len(host) else None,
+        gap_median_ns=gaps,
+        host_median_ns=_host_median(trace, rows),
         histogram=_histogram(sizes, pieces),
-        fit=fit_line(operations.n_bytes[rows], end - start),
+        fit=fit_line(operations.n_bytes[rows], operations.end[rows] - operations.start[rows]),
     )
 
 
-def _distinct_launches(launch: Ints) -> Ints:
-    """Return the rows of the calls that launched something, each once; they stand nearly in order already."""
+def _median(values: Ints) -> int | None:
+    return round(float(np.median(values))) if len(values) else None
+
+
+def _host_median(trace: Trace, rows: Ints) -> int | None:
+    """Return the median time of the calls that launched copies, each call once."""
+    launch = trace.operations.launch[rows]
+    # nearly in order already, which a stable sort is fast on
     ordered = np.sort(launch[launch >= 0], kind="stable")
-    found: Ints = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
-    return found
+    calls = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return _median(trace.calls.end[calls] - trace.calls.start[calls])
 
 
 def _quantiles(sizes: Ints, pieces: Ints, shares: tuple[float, ...]) -> list[int]:

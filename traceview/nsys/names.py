@@ -38,7 +38,7 @@ class NameTable:
         """Return the index of each id's text; an id without text is named ``[unknown ID]``, a negative one is -1."""
         known = distinct(ids)
         dense = [self.add(texts.get(number, f"[unknown {number}]")) if number >= 0 else -1 for number in known.tolist()]
-        return np.array(dense, dtype=np.int64)[positions(known, ids)]
+        return indices(dense)[positions(known, ids)]
 
 
 def distinct(values: Ints) -> Ints:
@@ -75,6 +75,12 @@ def small(values: Any) -> Ints:
     return narrow
 
 
+def indices(values: Any) -> Ints:
+    """Return indices into streams, threads or names in four bytes each."""
+    narrow: Ints = np.array(values, dtype="int32")
+    return narrow
+
+
 def process_of(identity: Ints) -> Ints:
     """Return the process id inside serialised process or thread ids (bits 24 to 47)."""
     return (identity >> 24) & 0xFFFFFF
@@ -91,8 +97,8 @@ def index_threads(groups: Iterable[Ints]) -> tuple[tuple[Thread, ...], list[Ints
     columns = [group[starts] & 0xFFFFFFFFFFFF for starts, group in runs]
     known = distinct(np.concatenate(columns))
     threads = tuple(Thread(*pair) for pair in zip(process_of(known).tolist(), thread_of(known).tolist(), strict=True))
-    indices = [np.searchsorted(known, column) for column in columns]
-    return threads, [spread(index, starts, len(group)) for index, (starts, group) in zip(indices, runs, strict=True)]
+    dense = [indices(np.searchsorted(known, column)) for column in columns]
+    return threads, [spread(index, starts, len(group)) for index, (starts, group) in zip(dense, runs, strict=True)]
 
 
 def spread(values: Ints, starts: Ints, rows: int) -> Ints:
@@ -109,14 +115,15 @@ def index_streams(
     0 for synchronisations of any): they go by process, context and id to a stream of the other groups if there is one.
     """
     seen: dict[Stream, int] = {}
-    indices = [_index(group, seen, {}) for group in groups]
+    numbers = [_index(group, seen, {}) for group in groups]
     strict = {(stream.process, stream.context, stream.number): index for stream, index in seen.items()}
-    indices += [_index(group, seen, strict) for group in loose]
+    numbers += [_index(group, seen, strict) for group in loose]
     ordered = sorted(seen)
     rank = np.zeros(max(len(seen), 1), dtype=np.int64)
     for position, stream in enumerate(ordered):
         rank[seen[stream]] = position
-    return tuple(ordered), [rank[index] for index in indices]
+    dense = indices(rank)
+    return tuple(ordered), [dense[index] for index in numbers]
 
 
 def _index(group: dict[str, Ints], seen: dict[Stream, int], known: Mapping[tuple[int, int, int], int]) -> Ints:
