@@ -148,7 +148,7 @@ def _write_reports(checked: Sequence[Checked], junit: Path | None, sarif: Path |
 
 
 def _tell_github(checked: Sequence[Checked]) -> None:
-    """Write annotations to standard error, so that JSON stays whole, and the result as Markdown to the job's summary where there is one."""
+    """Write annotations to standard error, so that JSON stays whole, and Markdown to the job's summary."""
     from traceview.render.github import render
 
     click.echo(render(checked, Path.cwd()), nl=False, err=True)

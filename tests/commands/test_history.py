@@ -1,0 +1,161 @@
+"""``traceview save`` and ``traceview history``: one row per forward and measure, and how a measure went."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from traceview.cli import run
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+HEALTHY, ITEM = SAMPLES / "healthy.sqlite", SAMPLES / "item.sqlite"
+
+
+def traceview(*arguments: str | Path) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        run(list(map(str, arguments)))
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code
+
+
+def rows(database: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute(query).fetchall()
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the place for a file of runs, in a folder where no commit is checked out."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    return tmp_path / "runs.db"
+
+
+@pytest.fixture
+def three_runs(database: Path) -> Path:
+    for commit, trace in (("aaa111", HEALTHY), ("bbb222", ITEM), ("ccc333", HEALTHY)):
+        assert traceview("save", trace, "--to", database, "--label", "nightly", "--commit", commit) == 0
+    return database
+
+
+def test_a_row_per_forward_and_measure_keyed_by_content_and_commit(three_runs: Path) -> None:
+    digest = hashlib.sha256(HEALTHY.read_bytes()).hexdigest()
+    assert rows(three_runs, "SELECT trace_sha256, commit_sha, label, trace, forwards, layers, gpu FROM runs")[0] == (
+        digest,
+        "aaa111",
+        "nightly",
+        "healthy.sqlite",
+        3,
+        8,
+        "NVIDIA H200",
+    )
+    makespans = rows(
+        three_runs,
+        "SELECT forward, value, unit, warmup FROM measures JOIN runs ON runs.id = run "
+        "WHERE commit_sha = 'aaa111' AND measure = 'makespan_ns' ORDER BY forward",
+    )
+    assert [(forward, warmup) for forward, _, _, warmup in makespans] == [(0, 1), (1, 1), (2, 0), (3, 0), (4, 0)]
+    assert makespans[3][1:3] == (11_797_601.0, "ns")
+    assert rows(three_runs, "SELECT count(*) FROM measured WHERE measure = 'layer_load_busy_ns'") == [(3 * 3 * 8,)]
+    assert rows(three_runs, "SELECT finding, severity, cost_ns FROM findings") == [
+        ("scalar_readback", "high", 1_015_382)
+    ]
+
+
+def test_saving_again_replaces_and_keeps_the_date(three_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def everything() -> list[list[tuple[Any, ...]]]:
+        return [rows(three_runs, f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in ("runs", "measures")]
+
+    before = everything()
+    capsys.readouterr()
+    assert traceview("save", HEALTHY, "--to", three_runs, "--label", "nightly", "--commit", "aaa111") == 0
+    assert capsys.readouterr().out.startswith("Replaced 3 measured forwards of healthy.sqlite")
+    assert everything() == before
+
+
+def test_the_commit_is_the_one_checked_out_where_it_runs(database: Path, tmp_path: Path) -> None:
+    assert traceview("save", HEALTHY, "--to", database) == 0
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e@x", "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "m"], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    assert traceview("save", HEALTHY, "--to", database) == 0
+    assert rows(database, "SELECT commit_sha, label FROM runs ORDER BY commit_sha") == [
+        (None, "healthy"),
+        (head, "healthy"),
+    ]
+
+
+def test_history_tells_first_how_it_stands(three_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert traceview("history", three_runs) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert " ".join(lines[:2]).startswith(
+        "makespan: 11.8 ms in the last of 3 runs, improved against the one before (-7.6 %); 0 since the first, same."
+    )
+    assert sum("regressed" in line for line in lines) == 1
+
+
+def test_history_as_json_of_a_layer(three_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    options = ("--measure", "layer_load_busy", "--layer", "3", "--format", "json")
+    assert traceview("history", three_runs, *options) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (made["schema"], made["measure"], made["subject"]) == (
+        "traceview.history/1",
+        "layer_load_busy_ns",
+        "layer 3",
+    )
+    assert [(one["commit"], one["n"], one["verdict"]) for one in made["runs"]] == [
+        ("aaa111", 3, "same"),
+        ("bbb222", 3, "same"),
+        ("ccc333", 3, "same"),
+    ]
+    assert traceview("history", three_runs, "--label", "weekly") == 2
+
+
+@pytest.mark.parametrize(("name", "magic"), [("h.png", b"\x89PNG"), ("h.svg", b"<?xml"), ("h.pdf", b"%PDF")])
+def test_history_draws_a_picture(name: str, magic: bytes, three_runs: Path, tmp_path: Path) -> None:
+    assert traceview("history", three_runs, "--plot", tmp_path / name) == 0
+    assert (tmp_path / name).read_bytes().startswith(magic)
+    assert traceview("history", three_runs, "--plot", tmp_path / name) == 1
+    assert traceview("history", three_runs, "--plot", tmp_path / "h.jpg") == 2
+
+
+def test_what_is_no_file_of_runs_stays_as_it_is(
+    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy, text = tmp_path / "trace.sqlite", tmp_path / "notes.txt"
+    copy.write_bytes(ITEM.read_bytes())
+    text.write_text("no database at all, but longer than the header of one" * 10)
+    before = copy.read_bytes(), text.read_bytes()
+    assert traceview("save", HEALTHY, "--to", copy) == 2
+    assert traceview("save", HEALTHY, "--to", text) == 1
+    assert traceview("save", HEALTHY, "--to", HEALTHY) == 2
+    assert traceview("history", copy) == 2
+    assert traceview("history", text) == 1
+    assert traceview("history", database) == 1
+    assert (copy.read_bytes(), text.read_bytes()) == before
+    assert not database.exists()
+    errors = capsys.readouterr().err.splitlines()
+    assert len(errors) == 6
+    assert "save a run first" in errors[-1]
+
+
+def test_an_unreadable_trace_saves_nothing(database: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.sqlite"
+    cut.write_bytes(HEALTHY.read_bytes()[:100_000])
+    assert traceview("save", cut, "--to", database) == 1
+    assert not database.exists()
+
+
+def test_an_unknown_measure_lists_those_that_there_are(three_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert traceview("history", three_runs, "--measure", "makspan") == 2
+    assert "did you mean makespan_ns" in capsys.readouterr().err
