@@ -8,6 +8,7 @@ class.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from traceview.report_links import Inbound, Lane, NicTraffic, Storage
 
 SCHEMA = "traceview.report/1"
+_PYTHON_LINE = re.compile(r".+ \(.+:\d+\)")
 
 CATEGORIES = (
     "compute",
@@ -219,6 +221,12 @@ class Sync:
     """frames, innermost first"""
     direction: str | None = None
     """which way the call copied; None where it copied nothing"""
+
+    @property
+    def calling_line(self) -> str | None:
+        """Return the innermost line of Python that is not PyTorch's own, as ``function (file:line)``, or None."""
+        frames = (frame for frame in self.where or () if _PYTHON_LINE.fullmatch(frame))
+        return next((frame for frame in frames if "(torch/" not in frame), None)
 
 
 @dataclass(frozen=True)

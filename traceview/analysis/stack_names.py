@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LOW_MODULE = re.compile(r"libcuda\.|libcudart|libcupti|libnvidia|nsight|nsys|libToolsInjection", re.IGNORECASE)
 _LOW_SYMBOL = re.compile(r"(?:__)?cuda[A-Z_]\w*|cu[A-Z]\w*|libcudart_static\w*")
 _UNRESOLVED = re.compile(r"0x[0-9a-fA-F]+|\[.*\]|")
-_PYTHON_MODULE = re.compile(r"(?:lib)?python[\d.]*(?:\.so[\d.]*)?$")
+_PYTHON_MODULE = re.compile(r"(?:lib)?python[\d.]*\w?(?:\.so[\d.]*)?")
 _NOISE = re.compile(
     r"_?_?Py[A-Z_]\w*|_start|__libc_start\w*|start_thread|clone3?|_?main_thread_\w*"  # interpreter, start of a process
     r"|(?:c10|torch)::impl::.*|.*wrap_kernel_functor.*|.*::redispatch|at::_ops::.*"  # dispatch
@@ -77,7 +77,6 @@ _READS = frozenset({".item()", ".tolist()", "bool()", "float()", "int()", "compl
 """Calls whose purpose is the value on the host."""
 
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/(?P<inside>.+)")
-_WRITTEN = re.compile(r".+ \((?P<file>.+):\d+\)")
 
 
 def written_stack(stack: Stack) -> tuple[str, ...]:
@@ -89,8 +88,8 @@ def written_stack(stack: Stack) -> tuple[str, ...]:
     frames = above_runtime(stack.native)
     operator = operator_name([short_symbol(frame.symbol) for frame in frames])
     native = dict.fromkeys(_telling(frames))
-    python = (python_frame(frame) for frame in stack.python)
-    return tuple(dict.fromkeys([*([operator] if operator else []), *native, *_without_repeats(python)]))
+    python = _without_repeats(python_frame(frame) for frame in stack.python)
+    return (*([operator] if operator else []), *native, *python)
 
 
 def written_stacks(trace: Trace) -> tuple[Ints, tuple[tuple[str, ...] | None, ...]]:
@@ -101,15 +100,6 @@ def written_stacks(trace: Trace) -> tuple[Ints, tuple[tuple[str, ...] | None, ..
     texts: dict[tuple[str, ...], int] = {}
     index = [texts.setdefault(written_stack(stack), len(texts)) for stack in trace.stacks]
     return np.array([*index, len(texts)], dtype=np.int64), (*texts, None)
-
-
-def calling_frame(where: Sequence[str]) -> str | None:
-    """Return the innermost line of Python of a written stack that is not PyTorch's own, or None."""
-    for frame in where:
-        found = _WRITTEN.fullmatch(frame)
-        if found and not found["file"].startswith(("torch/", "<frozen")):
-            return frame
-    return None
 
 
 def above_runtime(native: Sequence[NativeFrame]) -> Sequence[NativeFrame]:
@@ -165,9 +155,10 @@ def _telling(frames: Iterable[NativeFrame]) -> Iterator[str]:
     """Yield short names of the frames that say something to a person."""
     for frame in frames:
         symbol = short_symbol(frame.symbol)
-        if _PYTHON_MODULE.search(PurePosixPath(frame.module).name) or _UNRESOLVED.fullmatch(symbol):
+        if _PYTHON_MODULE.fullmatch(PurePosixPath(frame.module).name):
             continue
-        if not _NOISE.fullmatch(symbol):
+        # what Python calls is what the operator is named by
+        if not any(pattern.fullmatch(symbol) for pattern in (_UNRESOLVED, _NOISE, _BINDING)):
             yield symbol
 
 

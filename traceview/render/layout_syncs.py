@@ -27,19 +27,20 @@ from traceview.render.verdict import measured_forwards
 from traceview.units import count, duration, milliseconds, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from traceview.report import Report, Sync
 
 SHOWN = 8
 OUTSIDE_SHOWN = 3
+CALLING_LINES_SHOWN = 6
 _NUMBER = re.compile(r"(?<![A-Za-z])\d+")
 _TELLING_SHARE = 0.01
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Blocking calls that differ only in the forward and in the numbers in their range's name."""
+    """Blocking calls that differ only in forward, numbers in their range's name, and who called their caller."""
 
     first: Sync
     ranges: tuple[str, ...]
@@ -72,7 +73,20 @@ def syncs_section(report: Report) -> tuple[Section, ...]:
     table = without_empty_columns(Table(columns, tuple(_group_row(group, bool(measured)) for group in shown)))
     left = len(inside) + len(outside) - len(shown)
     note = left_out(left, "kinds" if left > 1 else "kind")
-    return (Section("Blocking calls", _about(len(measured)), (table, *note)),)
+    return (Section("Blocking calls", _about(len(measured)), (table, *note, *_calling_lines(shown))),)
+
+
+def _calling_lines(groups: Sequence[_Group]) -> tuple[Line, ...]:
+    """Return the lines of Python that call what is called in the first few groups, where the capture has them."""
+    found: dict[tuple[str, str], int] = defaultdict(int)
+    for group in groups:
+        if group.first.where and group.first.calling_line:
+            found[group.first.where[0], group.first.calling_line] += group.count
+    lines = [
+        line(name(called, 40), Part(" from ", MUTED), name(calling, 80), Part(f", {_calls(times)}", MUTED))
+        for (called, calling), times in found.items()
+    ]
+    return tuple(lines[:CALLING_LINES_SHOWN])
 
 
 @lru_cache(maxsize=4096)
@@ -106,6 +120,10 @@ def accidental_lines(report: Report) -> tuple[Line, ...]:
     return (line(f"{said} ({percent(share)}), most of it {_kind(worst)} by ", api, *inside, "."),)
 
 
+def _calls(number: int) -> str:
+    return "1 call" if number == 1 else f"{count(number)} calls"
+
+
 def _about(measured: int) -> str:
     if not measured:
         return "whole trace; by time blocked, their cost needs a forward"
@@ -118,7 +136,7 @@ def _grouped(syncs: Iterable[Sync]) -> list[_Group]:
     for sync in syncs:
         place = _folded(sync.range_name) if sync.range_name else None
         key = (sync.api, sync.kind, sync.accidental, sync.boundary, sync.forward is None, place)
-        groups[(*key, sync.where, sync.direction)].append(sync)
+        groups[(*key, sync.where and sync.where[0], sync.calling_line, sync.direction)].append(sync)
     return sorted((_group(members) for members in groups.values()), key=lambda group: group.order)
 
 
@@ -161,7 +179,7 @@ def _kind(group: _Group) -> str:
 
 
 def _where(group: _Group) -> Line:
-    """Return the innermost range, or the pattern of several, and the innermost frame."""
+    """Return the innermost range, or the pattern of several, and what was called."""
     parts = []
     if group.ranges:
         several = len(group.ranges) > 1
