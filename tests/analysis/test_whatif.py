@@ -11,8 +11,7 @@ import traceview
 from traceview.analysis.accounting import account
 from traceview.analysis.forwards import find_forwards
 from traceview.analysis.replay import build_graph, makespan
-from traceview.analysis.syncs import find_blocking_calls
-from traceview.analysis.whatif import predict
+from traceview.analysis.report import ReportOptions, build_report
 from traceview.errors import UsageError
 from traceview.report import WhatIf
 
@@ -22,10 +21,7 @@ TRACES = sorted(SAMPLES.glob("*.sqlite")) + (sorted(Path(CORPUS).rglob("*.sqlite
 
 
 def predicted(path: Path, *edits: str) -> tuple[WhatIf, ...]:
-    trace = traceview.read(path)
-    forwards = find_forwards(trace)
-    blocking = find_blocking_calls(trace, forwards, [account(trace, forward) for forward in forwards])
-    return predict(trace, forwards, blocking, edits)
+    return build_report(traceview.read(path), ReportOptions(what_if=edits)).what_if
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.stem)

@@ -19,6 +19,8 @@ from traceview.model import Kind, Memory
 from traceview.report import CATEGORIES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from traceview import report
     from traceview.analysis.accounting import Accounting
     from traceview.analysis.forwards import Forward
@@ -69,6 +71,10 @@ class Case:
     blocking: BlockingCalls
     attainable: float | None
     """GB/s that large pinned copies get from the link, or None where nothing tells"""
+    slowdowns: Mapping[str, int]
+    """copy time in ns that loads lost to other traffic, by finding"""
+    remote: bool
+    """whether most pages of the host buffers lie on another NUMA node than the GPU's"""
     thresholds: Thresholds
 
     def rows(self, role: Role) -> Ints:
@@ -138,6 +144,7 @@ def attribute(case: Case) -> dict[str, int]:
     if case.moved_by_kernels:
         costs["sm_mover_contention"] += spent["sm_busy"] + max(case.measures.compute_inflation_ns or 0, 0)
     costs |= _charge_loads(case, costs)
+    costs |= _charge_traffic(case, costs)
     _cap(case, costs)
     costs["load_bound"] = _load_bound(case, costs)
     return {name: cost for name, cost in costs.items() if cost > 0}
@@ -202,7 +209,19 @@ def _slow_cause(case: Case) -> str | None:
         return None
     if case.pageable:
         return "pageable_source"
-    return "fragmented_copies" if case.fragmented else "low_link_rate"
+    if case.fragmented:
+        return "fragmented_copies"
+    return "remote_numa" if case.remote else "low_link_rate"
+
+
+def _charge_traffic(case: Case, costs: dict[str, int]) -> dict[str, int]:
+    """Return what other traffic on the link cost: what loads lost to it, as far as compute waited for copies."""
+    left = max(sum(_load_copy(case).values()) - costs.get("low_link_rate", 0) - costs.get("remote_numa", 0), 0)
+    charged = {}
+    for name, lost in case.slowdowns.items():
+        charged[name] = min(lost, left)
+        left -= charged[name]
+    return charged
 
 
 def _lost_rate(case: Case) -> float:

@@ -102,11 +102,10 @@ def _calls(*, readback: bool = False, explicit: bool = False) -> Callable[[Case]
         blocked = units.duration(int(blocking.blocked[rows].sum()))
         worst = rows[np.argsort(-blocking.cost[rows], kind="stable")][:PLACES]
         ranges = innermost_range(trace, np.arange(len(trace.ranges)), blocking.call[worst])
-        places = [
-            f"{trace.names[trace.calls.name[blocking.call[row]]]} in {trace.names[trace.ranges.name[one]] if one >= 0 else 'no range'}"
-            f" ({units.duration(int(blocking.cost[row]))})"
-            for row, one in zip(worst.tolist(), ranges.tolist(), strict=True)
-        ]
+        apis = [trace.names[name] for name in trace.calls.name[blocking.call[worst]].tolist()]
+        inside = [trace.names[trace.ranges.name[one]] if one >= 0 else "no range" for one in ranges.tolist()]
+        costs = [units.duration(cost) for cost in blocking.cost[worst].tolist()]
+        places = [f"{api} in {where} ({cost})" for api, where, cost in zip(apis, inside, costs, strict=True)]
         return [
             f"{len(rows):,} calls in {_where(case)} block the host for {blocked}",
             "costliest: " + ", ".join(places),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from traceview.analysis.advice import ADVICE
 from traceview.analysis.causes import Case, Thresholds, attribute
 from traceview.analysis.evidence import find_evidence
 from traceview.analysis.geometric import find_geometric
-from traceview.analysis.links import link_ceilings
+from traceview.analysis.link_causes import MOSTLY, attainable_rates, remote_share, slowdowns
 from traceview.report import Finding
 
 if TYPE_CHECKING:
@@ -21,41 +22,49 @@ if TYPE_CHECKING:
     from traceview import report
     from traceview.analysis.accounting import Accounting
     from traceview.analysis.forwards import Forward
+    from traceview.analysis.links import LinkOptions
     from traceview.analysis.syncs import BlockingCalls
     from traceview.model import Trace
-
-TYPICAL_SHARE = 0.87
-"""Share of a PCIe link's ceiling that large pinned copies get; 80 to 90 % is normal."""
+    from traceview.report_links import Lane
 
 
-def find_causes(
-    trace: Trace,
-    forwards: Sequence[Forward],
-    accountings: Sequence[Accounting],
-    measured: Sequence[report.Forward],
-    blocking: BlockingCalls,
-    thresholds: Thresholds,
-) -> tuple[Finding, ...]:
+@dataclass(frozen=True)
+class Measured:
+    """What findings are made from beside the trace: forwards, accounting, calls, lanes, what the user set."""
+
+    forwards: Sequence[Forward]
+    accountings: Sequence[Accounting]
+    results: Sequence[report.Forward]
+    blocking: BlockingCalls
+    lanes: Sequence[Lane]
+    overlap: Sequence[report.Overlap]
+    link: LinkOptions
+    thresholds: Thresholds
+
+
+def find_causes(trace: Trace, known: Measured) -> tuple[Finding, ...]:
     """Return the findings of a trace, the costliest first; those of forwards that are not warm-up, by their medians.
 
     Without a measured forward costs are geometric: a class's busy time that no compute covers.
     """
-    rates = attainable_rates(trace)
+    rates = attainable_rates(trace, known.link)
     cases = [
-        Case(trace, forward, accounting, one, blocking, rates.get(forward.device), thresholds)
-        for forward, accounting, one in zip(forwards, accountings, measured, strict=True)
+        Case(
+            trace=trace,
+            forward=forward,
+            accounting=accounting,
+            measured=result,
+            blocking=known.blocking,
+            attainable=rates.get(forward.device),
+            slowdowns=slowdowns(known.lanes, known.overlap, result),
+            remote=(remote_share(trace, forward.device) or 0.0) > MOSTLY,
+            thresholds=known.thresholds,
+        )
+        for forward, accounting, result in zip(known.forwards, known.accountings, known.results, strict=True)
         if not forward.warmup
     ]
-    found = _causal(cases, thresholds) if cases else find_geometric(trace, thresholds)
+    found = _causal(cases, known.thresholds) if cases else find_geometric(trace, known.lanes, known.thresholds)
     return tuple(sorted(found, key=lambda finding: (-finding.cost_ns, finding.id)))
-
-
-def attainable_rates(trace: Trace) -> dict[int, float]:
-    """Return, for each device, the GB/s that large pinned copies get: seen in the trace, else 87 % of the link."""
-    return {
-        ceiling.device: TYPICAL_SHARE * ceiling.rate if ceiling.source.startswith("PCIe") else ceiling.rate
-        for ceiling in link_ceilings(trace)
-    }
 
 
 def severity(share: float, thresholds: Thresholds) -> str:

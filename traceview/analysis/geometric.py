@@ -8,21 +8,24 @@ import numpy as np
 
 from traceview import intervals, units
 from traceview.analysis.advice import ADVICE
+from traceview.analysis.link_causes import BESIDE_CAUSES, geometric_slowdowns
 from traceview.model import CallKind, Direction, Kind, Memory
 from traceview.report import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from traceview.analysis.causes import Thresholds
     from traceview.intervals import Intervals
     from traceview.model import Flags, Ints, Trace
+    from traceview.report_links import Lane
 
 
-def find_geometric(trace: Trace, thresholds: Thresholds) -> list[Finding]:
+def find_geometric(trace: Trace, lanes: Sequence[Lane], thresholds: Thresholds) -> list[Finding]:
     """Return findings whose cost is copy time outside compute; their share is of the trace's whole GPU time span.
 
-    Each nanosecond goes to one cause only, in the order pageable, cut up, on the compute stream, blocking.
+    Each nanosecond goes to one cause only, in the order pageable, cut up, on the compute stream, blocking. Traffic that
+    slows loads down costs the time that they lost to it.
     """
     operations = trace.operations
     if not len(operations):
@@ -38,6 +41,11 @@ def find_geometric(trace: Trace, thresholds: Thresholds) -> list[Finding]:
         share = cost / span if span else 0.0
         if share >= thresholds.min_share and cost >= 1000 * thresholds.min_cost_us:
             found.append(_finding(trace, name, rows, (cost, share), thresholds))
+    for name, cost in geometric_slowdowns(lanes).items():
+        share = cost / span if span else 0.0
+        if share >= thresholds.min_share and cost >= 1000 * thresholds.min_cost_us:
+            loads = np.flatnonzero(operations.direction == Direction.H2D)
+            found.append(_finding(trace, name, loads, (cost, share), thresholds))
     return found
 
 
@@ -99,8 +107,8 @@ def _finding(trace: Trace, name: str, rows: Ints, cost: tuple[int, float], thres
         message=ADVICE[name].message,
         evidence=(
             f"{units.size(total)} in {len(rows):,} copies on {', '.join(streams[:3])}",
-            f"{units.duration(cost[0])} of it outside compute, {units.percent(cost[1])} of the time from the first to "
-            "the last operation",
+            f"{units.duration(cost[0])} {'lost to it' if name in BESIDE_CAUSES else 'of it outside compute'}, "
+            f"{units.percent(cost[1])} of the time from the first to the last operation",
         ),
         advice=ADVICE[name].remedy,
     )

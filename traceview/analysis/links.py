@@ -87,7 +87,7 @@ def link_ceilings(trace: Trace, options: LinkOptions | None = None) -> tuple[Cei
     From the captured facts, else from the options, else the best large pinned copy of the trace, which the link's own
     ceiling is above. No entry for a device of which none is known.
     """
-    found = (stated_ceiling(trace, device, options) or _best_copy(trace, device) for device in trace.capture.devices)
+    found = (stated_ceiling(trace, device, options) or best_copy(trace, device) for device in trace.capture.devices)
     return tuple(ceiling for ceiling in found if ceiling)
 
 
@@ -126,7 +126,8 @@ def _by_options(device: int, options: LinkOptions) -> Ceiling | None:
     return Ceiling(device, rate, OPTION, f"PCIe {options.pcie[0]}.0 x{options.pcie[1]}, as given with --pcie")
 
 
-def _best_copy(trace: Trace, device: int) -> Ceiling | None:
+def best_copy(trace: Trace, device: int) -> Ceiling | None:
+    """Return the best rate of a device's large pinned copies in this trace, None where it has none."""
     operations = trace.operations
     pieces = np.maximum(operations.pieces, 1).astype(np.int64)
     large = (operations.n_bytes >= LARGE_BYTES * pieces) & (operations.end > operations.start)

@@ -11,7 +11,7 @@ from traceview.analysis.busy import Busy
 from traceview.analysis.causes import Thresholds
 from traceview.analysis.copies import measure_copies, measure_migrations
 from traceview.analysis.doctor import abstentions
-from traceview.analysis.findings import find_causes
+from traceview.analysis.findings import Measured, find_causes
 from traceview.analysis.forwards import ForwardOptions, find_forwards
 from traceview.analysis.inbound import measure_inbound
 from traceview.analysis.lanes import measure_lanes
@@ -53,6 +53,8 @@ def build_report(trace: Trace, options: ReportOptions | None = None) -> report.R
     overlap, exposed = measure_overlap(trace, forwards)
     blocking = find_blocking_calls(trace, found, accountings, options.allow_sync, busy)
     traffic = find_traffic(trace, found, options.machine, options.forwards.mover_kernel)
+    lanes = measure_lanes(traffic)
+    known = Measured(found, accountings, forwards, blocking, lanes, overlap, options.machine.link, options.thresholds)
     return report.Report(
         trace=describe(trace),
         forwards=forwards,
@@ -62,13 +64,13 @@ def build_report(trace: Trace, options: ReportOptions | None = None) -> report.R
         copies=measure_copies(trace),
         migrations=measure_migrations(trace),
         syncs=list_syncs(trace, blocking),
-        lanes=measure_lanes(traffic),
-        findings=find_causes(trace, found, accountings, forwards, blocking, options.thresholds),
+        lanes=lanes,
+        findings=find_causes(trace, known),
         abstained=abstentions(trace, found, options.machine, traffic),
         storage=measure_storage(trace, found),
         inbound=measure_inbound(trace, forwards, traffic, options.machine.link),
         network=measure_network(trace),
-        what_if=predict(trace, found, blocking, options.what_if) if options.what_if else (),
+        what_if=predict(trace, known, options.what_if) if options.what_if else (),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceview.analysis.findings import attainable_rates
+from traceview.analysis.link_causes import attainable_rates
 from traceview.analysis.replay import Call, Graph, Operation, build_graph, makespan
 from traceview.analysis.roles import Role
 from traceview.errors import UsageError
@@ -17,6 +17,7 @@ from traceview.report import WhatIf
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from traceview.analysis.findings import Measured
     from traceview.analysis.forwards import Forward
     from traceview.analysis.syncs import BlockingCalls
     from traceview.model import Trace
@@ -25,9 +26,7 @@ USUAL_SUBMISSION_NS = 5_000
 """Host time of an asynchronous copy call where the trace has none of pinned memory to take it from."""
 
 
-def predict(
-    trace: Trace, forwards: Sequence[Forward], blocking: BlockingCalls, edits: Sequence[str]
-) -> tuple[WhatIf, ...]:
+def predict(trace: Trace, known: Measured, edits: Sequence[str]) -> tuple[WhatIf, ...]:
     """Return the predicted makespan with each edit alone, then with all of them, as medians over measured forwards.
 
     ``edits`` are of ``EDITS``. An edit that needs a link rate which nothing in the trace tells is not answered: its
@@ -36,20 +35,20 @@ def predict(
     unknown = [edit for edit in edits if edit not in EDITS]
     if unknown:
         raise UsageError(f"unknown what-if {unknown[0]!r}", f"there is: {', '.join(EDITS)}")
-    measured = [forward for forward in forwards if not forward.warmup]
+    measured = [forward for forward in known.forwards if not forward.warmup]
     combinations = [(edit,) for edit in edits] + ([tuple(edits)] if len(edits) > 1 else [])
-    return tuple(_predict(trace, measured, blocking, chosen) for chosen in combinations) if measured else ()
+    return tuple(_predict(trace, measured, known, chosen) for chosen in combinations) if measured else ()
 
 
-def _predict(trace: Trace, forwards: Sequence[Forward], blocking: BlockingCalls, edits: tuple[str, ...]) -> WhatIf:
-    rates = attainable_rates(trace)
+def _predict(trace: Trace, forwards: Sequence[Forward], known: Measured, edits: tuple[str, ...]) -> WhatIf:
+    rates = attainable_rates(trace, known.link)
     graphs = [build_graph(trace, forward) for forward in forwards]
     before = round(median(makespan(graph) for graph in graphs))
     if _NEED_RATE.intersection(edits) and any(rates.get(forward.device) is None for forward in forwards):
-        reason = "no large pinned copy and no link in the trace tells what rate the copies would get"
+        reason = "neither a large pinned copy nor the facts tell the link's rate; give it: --pcie 5x16 or --link-gbps X"
         return WhatIf(edits, before, None, reason)
     for forward, graph in zip(forwards, graphs, strict=True):
-        edit = _Edit(trace, forward, blocking, rates.get(forward.device))
+        edit = _Edit(trace, forward, known.blocking, rates.get(forward.device))
         for name in edits:
             EDITS[name](edit, graph)
     return WhatIf(edits, before, round(median(makespan(graph) for graph in graphs)), None)

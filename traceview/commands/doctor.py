@@ -13,7 +13,7 @@ from traceview.commands.options import forward_options, read_trace, report_optio
 @trace_options
 @forward_options
 def command(**chosen: Any) -> None:
-    r"""Tell what a trace holds and lacks for each measure, and which capture flags would add it.
+    """Tell what a trace holds and lacks for each measure, and which capture flags would add it.
 
     \b
     Example:

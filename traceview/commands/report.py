@@ -49,7 +49,7 @@ MAX_WIDTH = 100
     help="Predict the makespan with causes mended: coalesce,pin,no-sync,own-stream.",
 )
 def command(style: str, output: Path | None, force: bool, what_if: str, **chosen: Any) -> None:
-    r"""Tell what a trace's layer-by-layer loading costs and where the time goes.
+    """Tell what a trace's layer-by-layer loading costs and where the time goes.
 
     TRACE is an SQLite export of Nsight Systems, or a .nsys-rep report where nsys is installed. It is never changed.
 

@@ -1,0 +1,82 @@
+"""What the link itself costs a forward: the rate that copies could get, other traffic, the wrong NUMA node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from traceview.analysis.links import best_copy, device_facts, stated_ceiling
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from traceview import report
+    from traceview.analysis.links import LinkOptions
+    from traceview.model import Trace
+    from traceview.report_links import Lane
+
+TYPICAL_SHARE = 0.87
+"""Share of a PCIe link's ceiling that large pinned copies get; 80 to 90 % is normal."""
+
+BESIDE_CAUSES = ("duplex_slowdown", "inbound_contention")
+"""Verdicts on lanes that are findings where they cost something."""
+
+MOSTLY = 0.5
+"""Share of the host buffers' pages on another node than the GPU's from which they count as remote."""
+
+
+def attainable_rates(trace: Trace, link: LinkOptions) -> dict[int, float]:
+    """Return, for each device, the GB/s that large pinned copies get: the best of the trace or 87 % of the link.
+
+    No entry for a device of which neither is known.
+    """
+    rates: dict[int, float] = {}
+    for device in trace.capture.devices:
+        seen, stated = best_copy(trace, device), stated_ceiling(trace, device, link)
+        known = [one for one in (seen and seen.rate, stated and TYPICAL_SHARE * stated.rate) if one]
+        if known:
+            rates[device] = max(known)
+    return rates
+
+
+def slowdowns(lanes: Sequence[Lane], overlap: Sequence[report.Overlap], forward: report.Forward) -> dict[str, int]:
+    """Return, by finding, the copy time that loads of one forward lost because other traffic ran beside them."""
+    lost: dict[str, int] = {}
+    for lane in lanes:
+        place = (lane.process, lane.device) == (forward.process, forward.device)
+        if lane.verdict not in BESIDE_CAUSES or not place or lane.transfer_class != "h2d" or not lane.slowdown:
+            continue
+        other = (lane.beside or "").partition(" ")[0]
+        together = sum(
+            row.overlap_ns
+            for row in overlap
+            if (row.scope, row.process, row.device) == (forward.index, forward.process, forward.device)
+            and {row.a, row.b} == {"h2d", other}
+        )
+        lost[lane.verdict] = lost.get(lane.verdict, 0) + round(together * lane.slowdown)
+    return lost
+
+
+def geometric_slowdowns(lanes: Sequence[Lane]) -> dict[str, int]:
+    """Return, by finding, the time that loads lost in the whole trace because other traffic ran beside them."""
+    lost: dict[str, int] = {}
+    for lane in lanes:
+        if lane.verdict in BESIDE_CAUSES and lane.transfer_class == "h2d" and lane.slowdown and lane.together_ns:
+            lost[lane.verdict] = lost.get(lane.verdict, 0) + round(lane.together_ns * lane.slowdown)
+    return lost
+
+
+def remote_share(trace: Trace, device: int) -> float | None:
+    """Return the share of the host buffers' pages that lie on another NUMA node than a GPU's; None where not told."""
+    facts = trace.capture.facts
+    node = device_facts(facts, device).get("gpu_numa_node")
+    buffers: Any = facts.get("host_buffers") if facts else None
+    if not isinstance(node, int) or node < 0 or not isinstance(buffers, list):
+        return None
+    pages = [_pages(buffer) for buffer in buffers if isinstance(buffer, dict)]
+    total = sum(sum(one.values()) for one in pages)
+    return 1.0 - sum(one.get(str(node), 0) for one in pages) / total if total else None
+
+
+def _pages(buffer: Mapping[str, Any]) -> dict[str, int]:
+    stated = buffer.get("pages_by_node")
+    return {str(k): v for k, v in stated.items() if isinstance(v, int)} if isinstance(stated, dict) else {}
