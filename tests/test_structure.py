@@ -18,7 +18,7 @@ MODULES = sorted(
 )
 OURS = [path for path in MODULES if path.parts[0] == "traceview"]
 
-FOUNDATION = ("errors", "units", "intervals", "model", "report")
+FOUNDATION = ("errors", "units", "intervals", "kinds", "model", "report")
 """Each may import those before it (``report`` sits beside ``model``); everything else may import all of them."""
 
 RESULTS = "report_links"

@@ -15,7 +15,7 @@ def pair_waits(trace: Trace) -> Ints:
     """Return, for each row of ``trace.event_waits``, the row of ``trace.event_records`` that it waits for, or -1.
 
     Paired by the id that the export gives to both, else by context and event id with the latest record that was
-    called before the wait. Source: NSYS_SCHEMA facts on ``eventSyncId``; PyTorch reuses event ids.
+    called before the wait; PyTorch uses event ids again and again, so that they alone pair wrongly.
     """
     waits, records = trace.event_waits, trace.event_records
     if not len(waits) or not len(records):
