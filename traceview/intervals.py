@@ -86,9 +86,10 @@ def subtract(a: Intervals, b: Intervals) -> Intervals:
         b    ··██████·██·
         out  ██······█···
     """
-    if not len(a.start) or not len(b.start):
+    if not len(a.start):
         return a
-    return intersect(a, gaps(b, min(a.start[0], b.start[0]), max(a.end[-1], b.end[-1])))
+    low, high = int(a.start[0]), int(a.end[-1])
+    return intersect(a, gaps(_members(b, low, high), low, high))
 
 
 def gaps(a: Intervals, low: int, high: int) -> Intervals:

@@ -145,18 +145,21 @@ def _layers(trace: Trace, forward: Forward, accounting: Accounting) -> tuple[rep
     """Return the layers in the order in which they compute; those that only load come last, by number."""
     present = np.unique(forward.layer[forward.layer >= 0]).tolist()
     order = [*accounting.first_of_layer, *(layer for layer in present if layer not in accounting.first_of_layer)]
+    by_layer = np.argsort(forward.layer, kind="stable")
+    sorted_layer = forward.layer[by_layer]
     found = []
     for layer in order:
-        own = forward.layer == layer
-        loads = forward.operations[own & (forward.role == Role.LOAD)]
-        computes = forward.operations[own & (forward.role == Role.COMPUTE)]
+        low, high = np.searchsorted(sorted_layer, (layer, layer + 1))
+        own = by_layer[low:high]
+        load, compute = (own[forward.role[own] == role] for role in (Role.LOAD, Role.COMPUTE))
+        loads, computes = forward.operations[load], forward.operations[compute]
         found.append(
             report.Layer(
                 layer=layer,
                 load_busy_ns=_busy(trace, loads).length,
                 compute_busy_ns=_busy(trace, computes).length,
                 load_pieces=_pieces(trace, loads),
-                load_bytes=_bytes(trace, loads, forward.ranges[own & (forward.role == Role.LOAD)]),
+                load_bytes=_bytes(trace, loads, forward.ranges[load]),
                 stall_ns=accounting.stall_ns.get(layer, 0),
             )
         )
