@@ -2,82 +2,110 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 SAMPLES = Path(__file__).parents[1] / "sample_traces"
-PLUGIN = "traceview.pytest"
+SUITE = """
+import pytest
 
-pytest_plugins = ["pytester"]
+limits = pytest.mark.trace_limits
 
-
-@pytest.fixture
-def suite(pytester: pytest.Pytester) -> pytest.Pytester:
-    (pytester.path / "traces").mkdir()
-    for name in ("healthy", "item"):
-        shutil.copy(SAMPLES / f"{name}.sqlite", pytester.path / "traces")
-    (pytester.path / "traces" / "cut.sqlite").write_bytes((SAMPLES / "healthy.sqlite").read_bytes()[:100_000])
-    return pytester
-
-
-def outcomes(suite: pytest.Pytester, body: str) -> pytest.RunResult:
-    suite.makepyfile(f"import pytest\n{body}")
-    return suite.runpytest_inprocess("-p", PLUGIN, "--strict-markers", "-q")
-
-
-def test_limits_that_hold_pass_and_the_fixture_has_the_report(suite: pytest.Pytester) -> None:
-    result = outcomes(
-        suite,
-        """
-@pytest.mark.trace_limits("traces/healthy.sqlite", pipeline_efficiency=">= 0.95", findings=["!high"])
-def test_hides(trace_report):
+@limits("traces/healthy.sqlite", pipeline_efficiency=">= 0.95", findings=["!high"])
+def test_holds(trace_report):
     assert trace_report.summary.forwards == 3
 
-@pytest.mark.trace_limits("traces/healthy.sqlite", accidental_syncs="== 0")
-def test_without_fixture():
+@limits("traces/healthy.sqlite", accidental_syncs="== 0")
+def test_holds_without_the_fixture():
     pass
 
 def test_unmarked():
     pass
-""",
-    )
-    result.assert_outcomes(passed=3)
+
+@limits("traces/item.sqlite", accidental_syncs="== 0", makespan_ms="<= 20", findings=["!high"])
+def test_broken(trace_report):
+    print("the body of a broken one ran")
+
+@limits("traces/healthy.sqlite", makespan_ms="<= 20")
+@limits("traces/item.sqlite", makespan_ms="<= 12")
+def test_broken_by_one_of_two():
+    pass
+
+@limits("traces/cut.sqlite")
+def test_truncated(trace_report):
+    pass
+
+@limits("traces/none.sqlite", makespan_ms="<= 1")
+def test_missing():
+    pass
+
+@limits("traces/healthy.sqlite", findings=["!inbound_contention"])
+def test_lacks_data():
+    pass
+
+@limits("traces/healthy.sqlite", makspan_ms="<= 1")
+def test_unknown_limit():
+    pass
+
+@limits()
+def test_no_path():
+    pass
+
+def test_fixture_without_marker(trace_report):
+    pass
+"""
 
 
-def test_a_broken_limit_fails_before_the_body_runs(suite: pytest.Pytester) -> None:
-    result = outcomes(
-        suite,
-        """
-@pytest.mark.trace_limits("traces/item.sqlite", accidental_syncs="== 0", makespan_ms="<= 20", findings=["!high"])
-def test_reads_nothing_back(trace_report):
-    print("the body ran")
-""",
-    )
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*scalar_readback costs 1.015 ms*", "*accidental_syncs is 7, to be == 0*"])
-    result.stdout.no_fnmatch_line("*makespan_ms*is 12*")
-    result.stdout.no_fnmatch_line("the body ran")
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return what pytest prints of the suite, run as a user would in a folder with saved traces."""
+    folder = tmp_path_factory.mktemp("suite")
+    (folder / "traces").mkdir()
+    for name in ("healthy", "item"):
+        shutil.copy(SAMPLES / f"{name}.sqlite", folder / "traces")
+    (folder / "traces" / "cut.sqlite").write_bytes((SAMPLES / "healthy.sqlite").read_bytes()[:100_000])
+    (folder / "test_traces.py").write_text(SUITE)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    command = [sys.executable, "-m", "pytest", "-p", "traceview.pytest", "--strict-markers", "-rA", "--color=no"]
+    wide = {**os.environ, "COLUMNS": "200"}  # pytest cuts its summary at the terminal's width
+    done = subprocess.run(command, cwd=folder, env=wide, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", ["holds", "holds_without_the_fixture", "unmarked"])
+def test_what_holds_passes(name: str, output: str) -> None:
+    assert f"PASSED test_traces.py::test_{name}\n" in output
+
+
+def test_a_broken_limit_fails_before_the_body_runs(output: str) -> None:
+    assert "FAILED test_traces.py::test_broken - Failed: scalar_readback costs 1.015 ms" in output
+    assert "accidental_syncs is 7, to be == 0" in output
+    assert "makespan_ms is 12.77, to be <= 20" not in output
+    assert "the body of a broken one ran" not in output.replace(SUITE, "")
+    assert "FAILED test_traces.py::test_broken_by_one_of_two - Failed: makespan_ms is 12.77, to be <= 12" in output
 
 
 @pytest.mark.parametrize(
-    ("marker", "told"),
+    ("name", "told"),
     [
-        ('"traces/cut.sqlite"', "*truncated*"),
-        ('"traces/none.sqlite"', "*no such file*"),
-        ('"traces/healthy.sqlite", findings=["!inbound_contention"]', "*cannot be judged*"),
-        ('"traces/healthy.sqlite", makspan_ms="<= 1"', "*did you mean makespan_ms*"),
-        ("", "*takes one trace*"),
+        ("truncated", "is truncated"),
+        ("missing", "no such file"),
+        ("lacks_data", "!inbound_contention cannot be judged"),
+        ("unknown_limit", "did you mean makespan_ms"),
+        ("no_path", "trace_limits takes one trace"),
+        ("fixture_without_marker", "trace_report needs @pytest.mark.trace_limits"),
     ],
 )
-def test_what_cannot_be_judged_is_an_error_of_the_test(suite: pytest.Pytester, marker: str, told: str) -> None:
-    result = outcomes(suite, f"@pytest.mark.trace_limits({marker})\ndef test_it(trace_report):\n    pass\n")
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines([told])
+def test_what_cannot_be_judged_is_an_error_of_the_test(name: str, told: str, output: str) -> None:
+    assert f"ERROR test_traces.py::test_{name} - Failed: " in output
+    assert told in output
 
 
-def test_the_fixture_without_a_marker_says_what_it_needs(suite: pytest.Pytester) -> None:
-    result = outcomes(suite, "def test_it(trace_report):\n    pass\n")
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*needs @pytest.mark.trace_limits*"])
+def test_nothing_else_happened(output: str) -> None:
+    assert "2 failed, 3 passed, 6 errors" in output
