@@ -108,7 +108,7 @@ def _link_lines(lanes: Sequence[Lane]) -> tuple[Line, ...]:
         told = "" if lane.path_from in ("presumed", "facts") else f" (told by the {lane.path_from})"
         at_most = ""
         if lane.ceiling is not None and lane.ceiling_from == "observed":
-            at_most = f"; the link's speed is not known, the best large copy had {rate(lane.ceiling)}"
+            at_most = f"; best copy {rate(lane.ceiling)}, link unknown"
         elif lane.ceiling is not None and lane.ceiling_from is not None:
             at_most = f"; at most {rate(lane.ceiling)}, {_CEILINGS[lane.ceiling_from]}"
         found.append(line(Part(f"{transfers}: {' · '.join(lane.links)}{told}{at_most}", MUTED)))
