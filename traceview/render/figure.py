@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from matplotlib import font_manager, rc_context, rcdefaults, rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.textpath import TextPath
 
 from traceview.render.shown import shown
 
@@ -53,7 +52,8 @@ _STYLE: dict[str, Any] = {
     "svg.hashsalt": "traceview",
     "pdf.fonttype": 42,
 }
-_POINTS_PER_INCH = 72
+_SUBPIXELS = 64
+"""FreeType measures in these parts of a px."""
 _NO_DATES: dict[str, dict[str, Any]] = {
     "png": {"Software": "traceview"},
     "svg": {"Creator": "traceview", "Date": None},
@@ -93,9 +93,10 @@ def drawable(text: str, longest: int = 60) -> str:
 @cache
 def text_width(text: str, size: float = TEXT_SIZE) -> float:
     """Return how wide a text is, in px of the sheet."""
-    if not text.strip():
-        return 0.0
-    return float(TextPath((0, 0), text, size=size, prop=_properties()).get_extents().width) * DPI / _POINTS_PER_INCH
+    font = _font()
+    font.set_size(size, DPI)
+    font.set_text(text)
+    return float(font.get_width_height()[0]) / _SUBPIXELS
 
 
 def pixels_per_unit(axes: Axes) -> float:
@@ -105,10 +106,5 @@ def pixels_per_unit(axes: Axes) -> float:
 
 
 @cache
-def _properties() -> font_manager.FontProperties:
-    return font_manager.FontProperties(family=[_FONT])
-
-
-@cache
 def _font() -> Any:
-    return font_manager.get_font(font_manager.findfont(_properties()))
+    return font_manager.get_font(font_manager.findfont(font_manager.FontProperties(family=[_FONT])))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NS_PER_MS = 1e6
 BLOCK_TEXT = 8.0
-_SMALL_TEXT = 6.5
+_SMALL_TEXT = 6.2
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def _fitting(label: str, room_px: float) -> tuple[str, float]:
         return label, BLOCK_TEXT
     number = label[1:]
     layer = label.startswith("L") and number.isdecimal()
-    return (number, _SMALL_TEXT) if layer and text_width(number, _SMALL_TEXT) + 1.5 <= room_px else ("", 0.0)
+    return (number, _SMALL_TEXT) if layer and text_width(number, _SMALL_TEXT) + 1 <= room_px else ("", 0.0)
 
 
 def _runs(

@@ -13,11 +13,11 @@ CATEGORY_COLOURS = {
     "stream_queue": "#7b2d8b",
     "engine_queue": "#c58bd3",
     "sync": "#b3122d",
-    "implicit_sync": "#f0707c",
-    "submit": "#e6d043",
+    "implicit_sync": "#f28fa0",
+    "submit": "#ecdb5a",
     "host": "#8a7a12",
     "sm_busy": "#0f6e63",
-    "launch": "#9a9a9a",
+    "launch": "#7f868e",
 }
 
 BOX_COLOURS = {
