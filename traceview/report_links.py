@@ -14,7 +14,7 @@ class Lane:
 
     transfer_class: str
     direction: str
-    """``in`` or ``out``, seen from the device"""
+    """``in`` or ``out``, seen from the device; ``host``: between storage and host memory"""
     mover: str
     n_bytes: int | None
     """None where nothing says how much a mover moved"""
@@ -111,3 +111,17 @@ class Storage:
     straight: bool
     """whether storage wrote straight into the registered pool: nothing was staged"""
     stages: tuple[Stage, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer to one of the field's questions about a layered load."""
+
+    about: str
+    """``path``, ``direction`` or ``mover``"""
+    question: str
+    answer: str
+    """``yes``, ``no`` or ``unknown``; yes is what one hopes for"""
+    evidence: str
+    fix: str
+    """the flag or command that would tell, empty where the answer is known"""

@@ -286,3 +286,17 @@ def test_without_a_topology_rdma_may_reach_any_gpu(tmp_path: Path) -> None:
     traffic = find_traffic(trace, (), PCIE_5)
     assert sorted(one.place[1] for one in traffic if one.transfers.nic) == [0, 1]
     assert "GPUs that RDMA traffic reaches" in [one.measure for one in abstentions(trace, (), PCIE_5, traffic)]
+
+
+@pytest.mark.parametrize(("rate", "verdict"), [(55.0, "no_conflict"), (40.0, "slowed_elsewhere")])
+def test_reading_from_storage_shares_host_memory_only(rate: float, verdict: str, tmp_path: Path) -> None:
+    builder = copies(TraceBuilder(), 0, [55.0, 55.0, 55.0, rate, rate, rate])
+    for name, at in (("storage read", 3), ("stage", 10)):
+        builder.range(name, at * MS, (at + 3) * MS, domain="traceview", int64Value=6 * MS)
+    found = lanes(read_back(builder, tmp_path))
+    both = lane(found, "h2d", "storage read")
+    assert (both.shared_lane, both.verdict, both.slowdown) == (False, verdict, pytest.approx(1 - rate / 55))
+    reading = lane(found, "storage read")
+    assert (reading.direction, reading.n_bytes, reading.rate) == ("host", 6 * MS, pytest.approx(2.0))
+    assert reading.links == ("storage out", "DRAM in")
+    assert lane(found, "stage").links == ("DRAM out", "DRAM in")

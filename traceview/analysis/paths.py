@@ -7,6 +7,7 @@
     device to host            GPU 0 out · RC[n] up · DRAM[n] in
     peer copy                 GPU 1 NVLink out · GPU 0 NVLink in             or over PCIe: GPU 1 out · GPU 0 in
     RDMA receive              NIC · GPU 0 in
+    reading from storage      storage out · DRAM[n] in
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from instrument.naming import STORAGE_READ
 from traceview.analysis.links import FACTS, FASTEST_PCIE, OBSERVED, TOPOLOGY, device_facts, nvlink_rate
-from traceview.analysis.transfers import CPU, IN, NIC
+from traceview.analysis.transfers import CPU, HOST, IN, NIC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,13 +61,17 @@ class Path:
     ceiling_from: str | None
 
     def shares(self, other: Path) -> bool:
-        """Return whether both use a link in the same direction."""
-        return bool(set(self.links) & set(other.links))
+        """Return whether both use a link of the device in one direction; host memory is wide enough for many."""
+        return bool(self._device_links & other._device_links)
 
     def opposes(self, other: Path) -> bool:
         """Return whether both use a link of the device in opposite directions."""
-        ours = {link.name: link.way for link in self.links if link.name.startswith("GPU")}
-        return any(ours.get(link.name, link.way) != link.way for link in other.links)
+        ours = {link.name: link.way for link in self._device_links}
+        return any(ours.get(link.name, link.way) != link.way for link in other._device_links)
+
+    @property
+    def _device_links(self) -> set[Link]:
+        return {link for link in self.links if link.name.startswith("GPU")}
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,10 @@ def pages_by_node(facts: Mapping[str, Any] | None) -> dict[int, int]:
 
 def find_path(transfers: Transfers, machine: Machine, best_rate: float | None) -> Path:
     """Return the path of a class of transfers; ``best_rate`` is the fastest of them in GB/s, None where unknown."""
+    if transfers.direction == HOST:
+        source = "storage" if transfers.name == STORAGE_READ else _numbered("DRAM", machine.node)
+        target = Link(_numbered("DRAM", machine.node), "in")
+        return Path((Link(source, "out"), target), PRESUMED, None, None)
     if transfers.mover == NIC:
         return _nic_path(transfers, machine)
     if transfers.name.startswith("p2p"):

@@ -17,6 +17,8 @@ import numpy as np
 from instrument.naming import DOMAIN, STAGE, STORAGE_READ
 from traceview import intervals
 from traceview.analysis.roles import Role
+from traceview.analysis.sm_movers import UNKNOWN_BYTES
+from traceview.analysis.transfers import HOST, READER, Transfers
 from traceview.report_links import Stage, Storage
 
 if TYPE_CHECKING:
@@ -44,6 +46,30 @@ def measure_storage(trace: Trace, forwards: Sequence[Forward]) -> tuple[Storage,
         if len(own[STORAGE_READ]):
             found.append(_storage(trace, forward, own))
     return tuple(found)
+
+
+def storage_transfers(trace: Trace, process: int) -> tuple[Transfers, ...]:
+    """Return a process's reading from storage and its staging as transfers in host memory, each where there is any."""
+    processes = np.array([thread.process for thread in trace.threads], dtype=np.int64)
+    ranges = trace.ranges
+    ours = np.array([index for index, text in enumerate(trace.names) if text == DOMAIN], dtype=np.int64)
+    found = []
+    for name in (STORAGE_READ, STAGE):
+        rows = _ranges_named(trace, name)
+        rows = rows[processes[ranges.thread[rows]] == process]
+        stated = np.isin(ranges.domain[rows], ours) & (ranges.payload[rows] > 0)
+        found.append(
+            Transfers(
+                name=name,
+                direction=HOST,
+                mover=READER,
+                memory="unknown",
+                start=ranges.start[rows],
+                end=ranges.end[rows],
+                n_bytes=np.where(stated, ranges.payload[rows], UNKNOWN_BYTES),
+            )
+        )
+    return tuple(one for one in found if len(one.start))
 
 
 def _storage(trace: Trace, forward: Forward, own: Mapping[str, Ints]) -> Storage:

@@ -11,6 +11,7 @@ from traceview.analysis.network import rdma_transfers
 from traceview.analysis.paths import Machine, Path, find_path
 from traceview.analysis.roles import MOVER_KERNEL, is_mover
 from traceview.analysis.sm_movers import UNKNOWN_BYTES, find_sm_moves
+from traceview.analysis.storage import storage_transfers
 from traceview.analysis.transfers import device_transfers
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Traffic:
 def find_traffic(
     trace: Trace, forwards: Sequence[Forward], machine: MachineOptions | None = None, mover_kernel: str = MOVER_KERNEL
 ) -> tuple[Traffic, ...]:
-    """Return the classes of transfers of each process and device: copies, peer copies, loading kernels, RDMA.
+    """Return the classes of transfers of each process and device: copies, peer copies, loading kernels, RDMA, storage.
 
     The bytes of a loading kernel are those that its range says, else those that the device's counter saw, where GPU
     metrics were asked for.
@@ -79,6 +80,7 @@ def _classes(trace: Trace, moves: SmMoves, options: MachineOptions) -> tuple[Tra
             own = device_transfers(trace, process, device, moves)
             if own:
                 own += tuple(transfers for place, transfers in remote if place == device)
+                own += storage_transfers(trace, process)
             found += [_traffic((process, device), transfers, machine) for transfers in own]
     return tuple(found)
 

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from traceview.intervals import Intervals
     from traceview.model import Flags, Ints, Trace
 
-IN, OUT = "in", "out"
+IN, OUT, HOST = "in", "out", "host"
+"""Into the device, out of it, or neither: between storage and host memory."""
 COPY_ENGINE, CPU, SMS, NIC, DRIVER = "copy engine", "CPU, then copy engine", "SMs", "NIC", "driver"
+READER = "CPU or DMA"
+"""Who brings what storage holds into host memory; the trace does not tell which."""
 
 _HOST_MEMORIES = {
     Memory.PINNED: ("", COPY_ENGINE),
@@ -39,7 +42,7 @@ class Transfers:
     name: str
     """its class, unique on the device: ``h2d``, ``h2d pageable``, ``h2d by SMs``, ``d2h``, ``p2p in``, ``rdma in``"""
     direction: str
-    """``in`` or ``out``, seen from the device"""
+    """``in`` or ``out``, seen from the device, or ``host``"""
     mover: str
     memory: str
     start: Ints
