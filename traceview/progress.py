@@ -6,17 +6,21 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from traceview.nsys.export import REPORT_SUFFIXES
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 @contextmanager
-def steps(total: int) -> Iterator[Callable[[str], None]]:
+def steps(total: int, source: Path | None = None) -> Iterator[Callable[[str], None]]:
     """Give a function to be called with a few words at the begin of each of ``total`` steps.
 
-    The bar is on standard error, only where that is a terminal, and gone at the end.
+    The bar is on standard error, only where that is a terminal, and gone at the end. Where ``source`` is a report that
+    ``nsys`` has to export first there is none, since nsys shows its own.
     """
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or (source is not None and source.suffix in REPORT_SUFFIXES):
         yield lambda _: None
         return
     from rich.console import Console

@@ -36,7 +36,7 @@ def command(folder: Path, target: str, force: bool, **chosen: Any) -> None:
       traceview export run.sqlite out --to parquet
     """
     _check_folder(folder)
-    with steps(6) as step:
+    with steps(6, chosen["path"]) as step:
         files = _files(target, chosen, step)
         for name in files:
             if folder.is_dir():

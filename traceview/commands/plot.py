@@ -40,7 +40,7 @@ def command(what: str, output: Path, force: bool, **chosen: Any) -> None:
     check_output(output, force=force, inputs=[chosen["path"]])
     from traceview.analysis.report import build_report
 
-    with steps(2) as step:
+    with steps(2, chosen["path"]) as step:
         step("reading")
         trace, options = read_trace(chosen), report_options(chosen)
         made = build_report(trace, options)

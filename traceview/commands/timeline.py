@@ -41,7 +41,7 @@ def command(
     check_output(output, force=force, inputs=[chosen["path"]])
     from traceview.render.figure_timeline import draw_timeline
 
-    with steps(2) as step:
+    with steps(2, chosen["path"]) as step:
         step("reading")
         drawn = _timeline(chosen, forward)
         step("drawing")
