@@ -70,6 +70,8 @@ def intersect(a: Intervals, b: Intervals) -> Intervals:
         b    ··██████·██·
         out  ··███····██·
     """
+    if not len(a.start) or not len(b.start):
+        return empty()
     first = np.searchsorted(b.end, a.start, side="right")
     count = np.maximum(np.searchsorted(b.start, a.end, side="left") - first, 0)
     of_a = np.repeat(np.arange(len(a.start)), count)
@@ -86,7 +88,7 @@ def subtract(a: Intervals, b: Intervals) -> Intervals:
         b    ··██████·██·
         out  ██······█···
     """
-    if not len(a.start):
+    if not len(a.start) or not len(b.start):
         return a
     low, high = int(a.start[0]), int(a.end[-1])
     return intersect(a, gaps(_members(b, low, high), low, high))

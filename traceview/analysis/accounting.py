@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 SMALL_COPY_BYTES = 1 << 20
 """A copy up to this size on the compute stream can be stuck behind a load burst; a larger one is a load itself."""
 
+_FEW = 1 << 10
+"""Up to so many keys, Python's own set is faster than numpy's."""
+
 
 @dataclass(frozen=True)
 class Holes:
@@ -122,10 +125,12 @@ class _Ledger:
     def __init__(self, gaps: _Gaps) -> None:
         self._gaps = gaps
         self._left = Intervals(gaps.start, gaps.end)
-        self._given: list[tuple[str, Intervals]] = []
+        self._given: list[tuple[str, Intervals]] = [("launch", intervals.empty())]
 
     def give(self, category: str, to: Intervals) -> None:
         """Give what is left inside ``to`` to a category."""
+        if not len(self._left.start) or not len(to.start):
+            return
         self._given.append((category, intervals.intersect(self._left, to)))
         self._left = intervals.subtract(self._left, to)
 
@@ -179,10 +184,12 @@ def _give_away(trace: Trace, forward: Forward, busy: Busy, gaps: _Gaps, first: d
 def _per(keys: Ints, sets: Callable[[int], tuple[Intervals, Intervals]]) -> Intervals:
     """Return, over all distinct keys, what each key's two sets have in common; the keys' first sets are disjoint."""
     parts = [intervals.empty()]
-    for key in np.unique(keys).tolist():
+    for key in sorted(set(keys.tolist())) if len(keys) < _FEW else np.unique(keys).tolist():
         own, other = sets(key)
         if len(own.start):
             parts.append(intervals.intersect(own, intervals.clip(other, int(own.start[0]), int(own.end[-1]))))
+    if len(parts) == 1:
+        return parts[0]
     return intervals.union(np.concatenate([part.start for part in parts]), np.concatenate([part.end for part in parts]))
 
 
