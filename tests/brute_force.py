@@ -12,7 +12,6 @@ Where the definitions leave a choice, the reading taken here is marked "Reading:
 
 from __future__ import annotations
 
-import itertools
 import re
 from typing import Any
 
@@ -232,7 +231,8 @@ def account(operations: list[Row], calls: list[Row], ranges: list[Row], forward:
     """Return one forward's measures, or None where it has no compute operation.
 
     Keys: ``t0, t1, makespan, categories, first_layer_exposed, exposed_load, exposed_load_later, ideal, serial,
-    overlap, load_busy, compute_busy, labels`` - ``labels`` maps each nanosecond of [t0, t1) to its category.
+    overlap, load_busy, compute_busy, computes, labels, before``. ``labels`` maps each nanosecond of [t0, t1) to its
+    category, ``before`` each idle one to the compute operation after the gap.
     """
     scene = Forward(operations, calls, ranges, forward)
     if not scene.computes:
@@ -240,12 +240,13 @@ def account(operations: list[Row], calls: list[Row], ranges: list[Row], forward:
     t0 = min(op["start"] for op in scene.loads + scene.computes)
     t1 = max(op["end"] for op in scene.computes)
     labels: dict[int, str] = {}
+    before: dict[int, Row] = {}
     exposed_later = 0
     first = next((op for op in scene.computes if op["layer"] is not None), None)
     reached = t0
     for op in scene.computes:
         for moment in range(reached, op["start"]):
-            labels[moment] = scene.category(op, moment, reached)
+            labels[moment], before[moment] = scene.category(op, moment, reached), op
             if labels[moment].startswith("load_") and first is not None and op["layer"] != first["layer"]:
                 exposed_later += 1
         for moment in range(op["start"], op["end"]):
@@ -267,6 +268,7 @@ def account(operations: list[Row], calls: list[Row], ranges: list[Row], forward:
         "load_busy": len(busy(scene.loads)),
         "compute_busy": len(busy(scene.computes)),
         "labels": labels,
+        "before": before,
         "computes": scene.computes,
     }
 
@@ -282,30 +284,3 @@ def flow_shop(loads: list[Row], computes: list[Row]) -> tuple[int, int]:
     compute = [len(busy([op for op in computes if op["layer"] == layer])) for layer in layers]
     ways = [sum(load[: k + 1]) + sum(compute[k:]) for k in range(len(layers))]
     return max(ways, default=0), sum(load) + sum(compute)
-
-
-def sync_costs(measures: Row, operations: list[Row], calls: list[Row]) -> dict[int, int]:
-    """Return what each blocking call cost a forward, by the call's index.
-
-    Reading: the next blocking call counts on whichever thread it is made; the queue is full again when the first
-    compute operation that was launched after the call began, and whose launch ended before its predecessor did, starts.
-    """
-    blocking = {
-        index: call
-        for index, call in enumerate(calls)
-        if is_explicit_sync(call) or is_implicit_sync(call, operations, calls)
-    }
-    computes = measures["computes"]
-    costs = {}
-    for index, call in blocking.items():
-        stop = measures["t1"]
-        for before, op in itertools.pairwise(computes):
-            launch = None if op["launch"] is None else calls[op["launch"]]
-            if launch and launch["start"] >= call["start"] and launch["end"] < before["end"]:
-                stop = op["start"]
-                break
-        later = [other["start"] for other in blocking.values() if other["start"] > call["start"]]
-        stop = min([stop, *later])
-        counted = ("sync", "implicit_sync", "host", "launch")
-        costs[index] = sum(measures["labels"].get(moment) in counted for moment in range(call["start"], stop))
-    return costs

@@ -82,8 +82,7 @@ class ExportWriter:
     def write(self, path: Path) -> Path:
         """Write the export to a new file and return its path."""
         path.unlink(missing_ok=True)
-        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            connection.execute("PRAGMA synchronous = OFF")  # a test's file need not survive a power cut
+        with closing(_connect(path)) as connection:
             connection.execute("BEGIN")
             for table, rows in self._tables().items():
                 columns = self.layout.tables[table]
@@ -125,8 +124,15 @@ def _value(row: dict[str, Any], name: str, nullable: bool, text: bool) -> Any:
 
 def change(path: Path, *statements: str) -> Path:
     """Run SQL on a written file: what no nsys would have written."""
-    with closing(sqlite3.connect(path)) as connection:
+    with closing(_connect(path)) as connection:
         for statement in statements:
             connection.execute(statement)
-        connection.commit()
     return path
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open a file to write: quickly, since a test's file need not survive a power cut."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    for setting in ("synchronous = OFF", "journal_mode = MEMORY"):
+        connection.execute(f"PRAGMA {setting}")
+    return connection

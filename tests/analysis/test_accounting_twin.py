@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import brute_force
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from brute_force_syncs import sync_costs
+from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from trace_builder import TraceBuilder
 
@@ -14,6 +15,7 @@ import traceview
 from traceview.analysis.accounting import account
 from traceview.analysis.forwards import ForwardOptions, find_forwards
 from traceview.analysis.measures import KernelBaseline, measure
+from traceview.analysis.syncs import find_blocking_calls
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,7 +92,7 @@ class SceneMaker:
 
     def submit(self, thread: int, usual: str) -> None:
         """Make one call: mostly the usual submission, now and then one that does not belong here."""
-        what = self.choose((usual, usual, usual, "kernel", "copy", "memset", "blocking", "quiet"))
+        what = self.choose((usual, usual, "kernel", "copy", "memset", "blocking", "quiet"))
         if what == "blocking":
             self.call(thread, self.choose(BLOCKING_CALLS))
         elif what == "quiet":
@@ -210,6 +212,30 @@ def test_neighbouring_forwards_are_accounted_as_the_twin_accounts_them(scene: Sc
 @given(scene=scenes(unlaunched=3))
 def test_work_without_a_launch_is_accounted_as_the_twin_accounts_it(scene: SceneMaker, path: Path) -> None:
     check(scene, path)
+
+
+def in_launch_order(scene: SceneMaker) -> bool:
+    """Return whether the device runs everything in the order in which it was submitted."""
+    launched = [op for op in scene.operations if op["launch"] is not None]
+    submitted = sorted(launched, key=lambda op: scene.calls[op["launch"]]["start"])
+    return submitted == sorted(launched, key=lambda op: op["start"])
+
+
+@anything_goes
+@given(scene=scenes(forwards=2))
+def test_blocking_calls_cost_what_the_twin_says(scene: SceneMaker, path: Path) -> None:
+    trace = written(scene, path)
+    forwards = find_forwards(trace, ForwardOptions())
+    found = find_blocking_calls(trace, forwards, [account(trace, one) for one in forwards])
+    # a read-back is two calls in one, and of work that overtakes other work nobody can say which call held it up
+    assume(in_launch_order(scene) and not found.readback.any())
+    costs = dict(zip(zip(found.forward.tolist(), found.start.tolist(), strict=True), found.cost.tolist(), strict=True))
+    for number, row in enumerate([row for row in scene.ranges if row["name"].startswith("forward")]):
+        twin = brute_force.account(scene.operations, scene.calls, scene.ranges, row)
+        assert twin is not None
+        for index, cost in sync_costs(twin, scene.operations, scene.calls, row).items():
+            assert costs[number, scene.calls[index]["start"]] == cost, scene.calls[index]
+            event("costly" if cost else "free")
 
 
 @anything_goes

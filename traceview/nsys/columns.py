@@ -43,27 +43,35 @@ def read_columns(database: Database, source: Source, keep: Callable[[Table], Fla
     table = next((name for name in source.tables if name in database.tables), None)
     if table is None:
         return {name: np.empty(0, dtype=np.int64) for name in source.fields}
-    required = {name for field in source.fields.values() if field.default == REQUIRED for name in field.columns}
-    database.require(table, required)
+    strict = {name: field for field in source.fields.values() if field.default == REQUIRED for name in field.columns}
+    database.require(table, strict)
     present = database.tables[table]
     held = {name: field for name, field in source.fields.items() if field.columns and present >= set(field.columns)}
     defaults = {column: field.default for field in held.values() for column in field.columns}
     try:
-        return _collect(_complete(database, table, _decoded(database, table, defaults), required), source, held, keep)
+        return _collect(_complete(database, table, _decoded(database, table, defaults), strict), source, held, keep)
     except (UnusualPageError, OSError):
         _check_types(database, table, defaults)
         with readable(database.path, table):
-            blocks = _complete(database, table, _selected(database, table, defaults), required)
+            blocks = _complete(database, table, _selected(database, table, defaults), strict)
             return _collect(blocks, source, held, keep)
 
 
-def _complete(database: Database, table: str, blocks: Iterable[Block], required: Iterable[str]) -> Iterator[Block]:
-    """Yield the blocks; raise ``InputError`` where a row lacks a value that every row has."""
+def _complete(database: Database, table: str, blocks: Iterable[Block], strict: Mapping[str, Field]) -> Iterator[Block]:
+    """Yield the blocks; raise ``InputError`` where a row lacks a value that every row has, or has an impossible one."""
     for block in blocks:
-        for name in required:
-            if int(block.columns[name].min(initial=0)) == REQUIRED:
+        for name, field in strict.items():
+            low, high = _bounds(block.columns[name])
+            if low == REQUIRED:
                 raise InputError(f"{database.path}: table {table} has a row without {name}", EXPORT_AGAIN)
+            if field.within and not field.within[0] <= low <= high <= field.within[1]:
+                wrong = low if low < field.within[0] else high
+                raise InputError(f"{database.path}: table {table} has a row with {name} {wrong}", EXPORT_AGAIN)
         yield block
+
+
+def _bounds(values: Ints) -> tuple[int, int]:
+    return (int(values.min()), int(values.max())) if len(values) else (0, 0)
 
 
 def _decoded(database: Database, table: str, defaults: Mapping[str, int]) -> Iterator[Block]:

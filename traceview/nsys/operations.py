@@ -29,6 +29,7 @@ _SOURCES = {
     Kind.MEMSET: schema.MEMSETS,
     Kind.GRAPH: schema.GRAPHS,
 }
+_MOST_PIECES = 1 << 31
 _PREFIX = re.compile(r".*(?:KIND|CAUSE)_")
 _COLUMNS = ("start", "end", "name", "shape", "n_bytes", "pieces", "direction", "memory", "source", "target")
 _DEFAULTS = {"name": -1, "direction": Direction.OTHER, "memory": Memory.UNKNOWN, "source": -1, "target": -1}
@@ -44,6 +45,7 @@ def read_operation_tables(database: Database) -> tuple[dict[Kind, Table], Table]
     copies["memory"] = _host_side(
         copies["direction"], _look_up(copies["source_kind"], memories), _look_up(copies["target_kind"], memories)
     )
+    copies["pieces"] = np.clip(copies["pieces"], 1, _MOST_PIECES)
     migrates = np.isin(copies["copy_kind"], [n for n, word in words.items() if word in schema.MIGRATION_KINDS])
     migrations = {name: values[migrates] for name, values in copies.items()}
     migrations["cause"] = np.maximum(_look_up(migrations["cause"], _causes(database)), 0)

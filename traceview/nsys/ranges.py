@@ -56,6 +56,11 @@ def read_ranges(database: Database) -> RangeRows:
     if numbers.dtype != np.int64:
         raise InputError(f"{database.path}: table {schema.NVTX_TABLE} holds a value that is no integer", EXPORT_AGAIN)
     start, end, tid, domain, payload = numbers.T.copy()
+    low, high = schema.TIMES
+    wrong = (start < low) | (start > high) | (end < low) | ((end > high) & (end != NEVER_CLOSED))
+    if wrong.any():
+        at = int(start[wrong][0]), int(end[wrong][0])
+        raise InputError(f"{database.path}: table {schema.NVTX_TABLE} has a row from {at[0]} to {at[1]}", EXPORT_AGAIN)
     return RangeRows(start, end, tid, domain, payload, [str(row[5]) for row in rows])
 
 

@@ -18,6 +18,12 @@ BACKTRACE_CLASS = 67
 """eventClass of the second row that a call gets when call stacks were captured."""
 
 
+TIMES = (-(1 << 61), 1 << 61)
+"""ns that a clock can show: 73 years around its zero, since a normalised export counts from 1970."""
+
+SIZES = (0, 1 << 44)
+"""Bytes that one operation can move, 16 TiB at most, so that sums over half a million of them fit in 64 bits."""
+
 REQUIRED = -(1 << 63)
 """Default of a column that every version has and without which a row means nothing."""
 
@@ -32,11 +38,13 @@ class Field:
     shifts: tuple[int, ...] = (0,)
     small: bool = False
     """whether it is a number of few digits (an id, a kind), held in the narrowest integers that the file allows"""
+    within: tuple[int, int] | None = None
+    """smallest and largest value that can be true"""
 
 
-def column(name: str, default: int = 0) -> Field:
+def column(name: str, default: int = 0, within: tuple[int, int] | None = None) -> Field:
     """Return the field that is one column of the export: a time, a size, a serialised id."""
-    return Field((name,), default)
+    return Field((name,), default, within=within)
 
 
 def small(name: str, default: int = 0) -> Field:
@@ -52,7 +60,7 @@ class Source:
     fields: dict[str, Field]
 
 
-_TIMES = {"start": column("start", REQUIRED), "end": column("end", REQUIRED)}
+_TIMES = {"start": column("start", REQUIRED, TIMES), "end": column("end", REQUIRED, TIMES)}
 _PLACE = {
     "pid": column("globalPid"),
     "device": small("deviceId", REQUIRED),
@@ -77,7 +85,7 @@ COPIES = Source(
     ("CUPTI_ACTIVITY_KIND_MEMCPY",),
     {
         **_OPERATION,
-        "n_bytes": column("bytes", REQUIRED),
+        "n_bytes": column("bytes", REQUIRED, SIZES),
         "copy_kind": small("copyKind", REQUIRED),
         "source_kind": small("srcKind", -1),
         "target_kind": small("dstKind", -1),
@@ -87,7 +95,7 @@ COPIES = Source(
         "cause": small("migrationCause"),
     },
 )
-MEMSETS = Source(("CUPTI_ACTIVITY_KIND_MEMSET",), {**_OPERATION, "n_bytes": column("bytes", REQUIRED)})
+MEMSETS = Source(("CUPTI_ACTIVITY_KIND_MEMSET",), {**_OPERATION, "n_bytes": column("bytes", REQUIRED, SIZES)})
 GRAPHS = Source(("CUPTI_ACTIVITY_KIND_GRAPH_TRACE",), {**_OPERATION, "name": Field((), -1, small=True)})
 CALLS = Source(
     ("CUPTI_ACTIVITY_KIND_RUNTIME",),
