@@ -242,6 +242,8 @@ class Capture:
     """facts that the profiled process recorded about its machine"""
     kept: KeptForwards | None = None
     """of a slimmed capture: which forwards of the whole it holds"""
+    session_start_ns: int | None = None
+    """when the trace's timeline began, in ns of UTC since 1970 by the clock of the machine; None where nobody says"""
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ def read_capture(database: Database, devices: set[int], processes: set[int]) -> 
         diagnostics=_diagnostics(database),
         facts=_facts(database),
         kept=_kept_forwards(described),
+        session_start_ns=_session_start(database),
     )
 
 
@@ -47,6 +48,14 @@ def _meta(database: Database, tables: tuple[str, ...]) -> dict[str, str]:
     if table is None:
         return {}
     return {str(name).upper(): str(value) for name, value in database.rows(f'SELECT name, value FROM "{table}"')}  # noqa: S608
+
+
+def _session_start(database: Database) -> int | None:
+    """Return when the capture's session began, in ns of UTC; times of events count from there."""
+    if "utcEpochNs" not in database.tables.get("TARGET_INFO_SESSION_START_TIME", frozenset()):
+        return None
+    rows = database.rows("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME")
+    return next((epoch for (epoch,) in rows if isinstance(epoch, int) and epoch > 0), None)
 
 
 def _kept_forwards(described: Mapping[str, str]) -> KeptForwards | None:
