@@ -7,6 +7,7 @@ compute stream waits for a layer's event before that layer's compute.
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
     from instrument.faults import Around
+    from instrument.gate import Gate
     from instrument.partners import InboundPeer, Writeback
     from instrument.plan import Shape
     from instrument.range_set import RangeSet
@@ -32,7 +34,8 @@ class Pipeline:
 
     ``buffers`` are the layers' places on the device (uint8). ``submit(layer)`` puts a layer's load on ``load_stream``,
     ``launch(layer)`` its compute on the current stream; ``pause`` is host work between two submissions; ``loader`` is
-    the one thread that submits the loads instead of the caller.
+    the one thread that submits the loads instead of the caller. ``gate`` keeps the first layer's load from starting
+    before it is submitted, where one call submits it.
     """
 
     shape: Shape
@@ -49,6 +52,7 @@ class Pipeline:
     storage: StorageReader | None = None
     writeback: Writeback | None = None
     inbound: InboundPeer | None = None
+    gate: Gate | None = None
 
 
 def run_forward(pipeline: Pipeline, number: int) -> None:
@@ -83,8 +87,9 @@ def _submit_loads(pipeline: Pipeline, recorded: list[threading.Event] | None) ->
         with pipeline.ranges.load(layer, pipeline.shape.layer_bytes):
             if layer and pipeline.pause is not None:
                 pipeline.pause()
-            marks.load_start[layer].record(stream)
-            pipeline.submit(layer)
+            with pipeline.gate.held(stream) if pipeline.gate is not None and layer == 0 else nullcontext():
+                marks.load_start[layer].record(stream)
+                pipeline.submit(layer)
             marks.load_end[layer].record(stream)
         if recorded is not None:
             recorded[layer].set()

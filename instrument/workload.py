@@ -14,10 +14,12 @@ import torch
 from instrument import facts
 from instrument.bench import Bench, prepare, require_cuda
 from instrument.faults import around_compute, busy_pause
+from instrument.gate import Gate
 from instrument.movers import Route, mover
 from instrument.outcome import describe_run
 from instrument.partners import inbound_peer, writeback
 from instrument.pipeline import Pipeline, run_forward
+from instrument.plan import pieces
 from instrument.pools import HostPool, fill, host_pool
 from instrument.range_set import named_ranges, no_ranges
 from instrument.storage import storage_reader
@@ -74,7 +76,14 @@ def _pipeline(options: Options, bench: Bench, pool: HostPool, ranges: RangeSet) 
         pause=pause,
         writeback=writeback(options.shape, bench.buffers) if options.writeback else None,
         inbound=inbound_peer(options.shape, bench.plain) if options.inbound_peer else None,
+        gate=Gate() if _one_call_loads_a_layer(options) else None,
     )
+
+
+def _one_call_loads_a_layer(options: Options) -> bool:
+    """Return whether a layer's load is one call that returns before its bytes have moved."""
+    at_once = options.mover != "copy-engine" or len(pieces(options.shape, 0)) == 1
+    return at_once and options.pool != "pageable"
 
 
 def _run_forwards(options: Options, pipeline: Pipeline, pool: HostPool) -> list[dict[str, Any]]:

@@ -171,3 +171,16 @@ def test_a_busy_pause_lasts_as_long_as_asked() -> None:
     begin = time.perf_counter_ns()
     busy_pause(2000)()
     assert time.perf_counter_ns() - begin >= 2_000_000
+
+
+def test_the_first_load_starts_only_when_it_is_submitted(log) -> None:
+    class Gate:
+        @contextmanager
+        def held(self, stream: Stream):
+            log.append(f"{stream.name} held")
+            yield
+            log.append(f"{stream.name} free")
+
+    run_forward(pipeline(log, gate=Gate()), 0)
+    assert log[1:7] == ["L held", "L records load start 0", "load 0", "L free", "L records load end 0", *log[6:7]]
+    assert log.count("L held") == 1
