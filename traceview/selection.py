@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceview.analysis.events import pair_waits
+from traceview.analysis.links import best_copy_row
 from traceview.errors import SelectionError, UsageError
 from traceview.model import KeptForwards
 
@@ -91,13 +92,16 @@ def select_window(trace: Trace, window_ms: tuple[float, float]) -> Trace:
 def select_forwards(trace: Trace, kept: Sequence[Forward], others: Sequence[Forward]) -> Trace:
     """Return what the report of some forwards depends on: all work and calls in their time, and what these wait for.
 
-    Ranges of the ``others`` are left out, so that the others are no forwards of the result. The kept ones keep their
-    indices and stay warm-up or not. Raises ``SelectionError`` where there is none to keep.
+    The fastest large copy of each device stays too, whenever it was: what loads cost is judged by it. Ranges of the
+    ``others`` are left out, so that the others are no forwards of the result. The kept ones keep their indices and stay
+    warm-up or not. Raises ``SelectionError`` where there is none to keep.
     """
     if not kept:
         raise SelectionError("this trace has no forward to keep", "keep a part of its time with --window FROM:TO")
-    low, high = _span(trace, kept)
+    low, high = span_of(trace, kept)
     operations = (trace.operations.start <= high) & (trace.operations.end >= low)
+    best = [row for device in trace.capture.devices if (row := best_copy_row(trace, device)) is not None]
+    operations[best] = True
     calls = (trace.calls.start <= high) & (trace.calls.end >= low)
     launches = trace.operations.launch[operations]
     calls[launches[launches >= 0]] = True
@@ -116,7 +120,7 @@ def select_forwards(trace: Trace, kept: Sequence[Forward], others: Sequence[Forw
     return replace(part, capture=replace(part.capture, kept=KeptForwards(kept[0].index, warmup)))
 
 
-def _span(trace: Trace, forwards: Sequence[Forward]) -> tuple[int, int]:
+def span_of(trace: Trace, forwards: Sequence[Forward]) -> tuple[int, int]:
     """Return the first and last moment of some forwards' ranges, operations and launches."""
     rows = np.concatenate([forward.operations for forward in forwards])
     launches = trace.operations.launch[rows]

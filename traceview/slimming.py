@@ -18,7 +18,7 @@ from traceview.nsys.reader import read_database
 from traceview.nsys.slim import write_slim
 from traceview.output import check_output, write_whole
 from traceview.reading import read
-from traceview.selection import select_forwards, select_window
+from traceview.selection import select_forwards, select_window, span_of
 from traceview.slim_proof import Difference, compare_reports
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def slim(source: Path, output: Path, options: SlimOptions) -> Slimmed:
             trace = select_window(trace, options.window_ms)
         part, forwards, inflated = _part(trace, options.report)
         made = Path(folder) / "slim.sqlite"
-        scrubber = write_slim(database, part, made, keep_metrics=options.keep_metrics)
+        whole = options.report.forwards.selected is None
+        time_ns = (part.start_ns, part.end_ns) if whole else span_of(trace, forwards)
+        scrubber = write_slim(database, part, made, metrics_ns=time_ns if options.keep_metrics else None)
         found = read(made)
         _check_forwards(forwards, find_forwards(found, replace(options.report.forwards, selected=None)))
         compared = 0
@@ -88,7 +90,7 @@ def slim(source: Path, output: Path, options: SlimOptions) -> Slimmed:
                 build_report(trace, options.report),
                 build_report(found, unselected),
                 scrubber.value,
-                whole=options.report.forwards.selected is None,
+                whole=whole,
             )
             _refuse(differences)
         content = made.read_bytes()

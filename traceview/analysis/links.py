@@ -128,6 +128,15 @@ def _by_options(device: int, options: LinkOptions) -> Ceiling | None:
 
 def best_copy(trace: Trace, device: int) -> Ceiling | None:
     """Return the best rate of a device's large pinned copies in this trace, None where it has none."""
+    row = best_copy_row(trace, device)
+    if row is None:
+        return None
+    rate = trace.operations.n_bytes[row] / (trace.operations.end[row] - trace.operations.start[row])
+    return Ceiling(device, float(rate), OBSERVED, "the best large pinned copy of this trace")
+
+
+def best_copy_row(trace: Trace, device: int) -> int | None:
+    """Return the row of ``Trace.operations`` of a device's fastest large pinned copy, None where it has none."""
     operations = trace.operations
     pieces = np.maximum(operations.pieces, 1).astype(np.int64)
     large = (operations.n_bytes >= LARGE_BYTES * pieces) & (operations.end > operations.start)
@@ -136,4 +145,4 @@ def best_copy(trace: Trace, device: int) -> Ceiling | None:
     if not len(rows):
         return None
     rate = operations.n_bytes[rows] / (operations.end[rows] - operations.start[rows])
-    return Ceiling(device, float(rate.max()), OBSERVED, "the best large pinned copy of this trace")
+    return int(rows[rate.argmax()])

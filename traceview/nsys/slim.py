@@ -30,11 +30,11 @@ PAGE_BYTES = 1024
 """Small, since most of the kept tables hold a few short rows."""
 
 
-def write_slim(database: Database, part: Trace, output: Path, *, keep_metrics: bool = False) -> Scrubber:
+def write_slim(database: Database, part: Trace, output: Path, *, metrics_ns: tuple[int, int] | None = None) -> Scrubber:
     """Write ``part`` of the trace that ``database`` holds to the new file ``output``; return what scrubbed its texts.
 
-    ``part`` is the trace as read, or reduced. ``keep_metrics`` also keeps hardware counters inside its time. Raises
-    ``InputError`` where the export is damaged and ``OutputError`` where the file cannot be written.
+    ``part`` is the trace as read, or reduced. ``metrics_ns`` is the time from and to which hardware counters are kept.
+    Raises ``InputError`` where the export is damaged and ``OutputError`` where the file cannot be written.
     """
     rows = rows_of(database, part)
     scrubber = scrubber_for(database)
@@ -53,8 +53,8 @@ def write_slim(database: Database, part: Trace, output: Path, *, keep_metrics: b
         with readable(database.path):
             _copy_events(copy, rows)
             _copy_descriptions(copy, part, scrubber)
-            if keep_metrics:
-                _copy_metrics(copy, part)
+            if metrics_ns is not None:
+                _copy_metrics(copy, *metrics_ns)
             _copy_strings(copy, scrubber)
         connection.execute("COMMIT")
         connection.execute("DETACH DATABASE source")
@@ -175,15 +175,14 @@ def _copy_lines(copy: _Copy, table: str, wanted: Callable[[str], bool], scrubber
         copy.lines(table, chosen)
 
 
-def _copy_metrics(copy: _Copy, part: Trace) -> None:
-    """Copy samples of counters from the last one before the part to the first one after it, and the counters' names."""
+def _copy_metrics(copy: _Copy, start: int, end: int) -> None:
+    """Copy samples of counters from the last one before a time to the first one after it, and the counters' names."""
     for table, columns in kept.METRIC_TIMES.items():
         time = next((name for name in columns if name in copy.database.tables.get(table, frozenset())), None)
         if time is not None:
             before = f"SELECT MAX({time}) FROM source.{table} WHERE {time} <= ?"  # noqa: S608
             after = f"SELECT MIN({time}) FROM source.{table} WHERE {time} >= ?"  # noqa: S608
             inside = f"{time} BETWEEN COALESCE(({before}), ?) AND COALESCE(({after}), ?)"
-            start, end = part.start_ns, part.end_ns
             copy.where(table, inside, (start, start, end, end))
     for table in kept.METRIC_NAMES:
         copy.where(table)
