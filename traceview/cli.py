@@ -27,6 +27,7 @@ COMMANDS = {
     "budget": "Write a budget from a good run, for check.",
     "save": "Save a trace's results to an SQLite file of runs.",
     "history": "Tell how a measure went over the saved runs.",
+    "fleet": "Compare the ranks of one run: who comes late, and what makes them late.",
 }
 """Commands and their one-line help; each lives in the module of its name and is imported when it is used."""
 
@@ -76,6 +77,9 @@ def _status(arguments: Sequence[str] | None) -> int:
         sys.stdout.flush()
     except TraceviewError as error:
         return _complain(error.message, error.hint, error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
     except click.UsageError as error:
         context = error.ctx.command_path if error.ctx else "traceview"
         return _complain(error.format_message(), f"see: {context} --help", 2)
@@ -91,6 +95,6 @@ def _status(arguments: Sequence[str] | None) -> int:
 
 
 def _complain(message: str, hint: str, status: int) -> int:
-    line = " ".join(f"{message}: {hint}".split() if hint else message.split())
+    line = " ".join(f"{message.rstrip('.')}: {hint}".split() if hint else message.split())
     click.echo(f"traceview: {''.join(one if one.isprintable() else '?' for one in line)}", err=True)
     return status

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from traceview.report_links import Inbound, Lane, NicTraffic, Storage
+    from traceview.report_links import Answer, Inbound, Lane, NicTraffic, Storage
 
 SCHEMA = "traceview.report/1"
 _PYTHON_LINE = re.compile(r".+ \(.+:\d+\)")
@@ -285,6 +285,7 @@ class Report:
     findings: tuple[Finding, ...] = ()
     abstained: tuple[Abstention, ...] = ()
     what_if: tuple[WhatIf, ...] = ()
+    checklist: tuple[Answer, ...] = ()
     storage: tuple[Storage, ...] = ()
     inbound: tuple[Inbound, ...] = ()
     """empty unless GPU metrics were asked for"""

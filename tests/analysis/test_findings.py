@@ -9,7 +9,7 @@ import pytest
 from plain_trace import read_back
 from trace_builder import TraceBuilder
 
-from traceview.analysis.causes import Thresholds
+from traceview.analysis.case import Thresholds
 from traceview.analysis.report import ReportOptions, build_report
 from traceview.report import Finding
 

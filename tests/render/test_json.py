@@ -44,7 +44,7 @@ CONTRACT = {
 }
 TOP = (
     "schema trace forwards summary overlap exposed_copy copies migrations syncs lanes findings abstained"
-    " | what_if storage inbound network"
+    " | what_if checklist storage inbound network"
 )
 
 

@@ -5,28 +5,19 @@ Every nanosecond of idle compute goes to at most one cause, so costs never add u
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceview import intervals
+from traceview.analysis.measures import ideal_makespan
 from traceview.analysis.roles import Role
 from traceview.analysis.sync_costs import find_idle_after
 from traceview.intervals import Intervals
-from traceview.model import Kind, Memory
 from traceview.report import CATEGORIES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from traceview import report
-    from traceview.analysis.accounting import Accounting
-    from traceview.analysis.forwards import Forward
-    from traceview.analysis.syncs import BlockingCalls
-    from traceview.model import Ints, Trace
-    from traceview.report import Measures
+    from traceview.analysis.case import Case
 
 PIPELINE_CAUSES = (
     "late_submission",
@@ -40,94 +31,8 @@ PIPELINE_CAUSES = (
 """Causes that keep a forward from its ideal: together they cannot cost more than makespan - ideal."""
 
 
-@dataclass(frozen=True)
-class Thresholds:
-    """When a cause is worth telling; each can be overridden."""
-
-    min_share: float = 0.01
-    """share of the makespan below which a cause is no finding"""
-    medium_share: float = 0.02
-    """share from which it is of medium severity"""
-    high_share: float = 0.05
-    """share from which it is of high severity"""
-    min_cost_us: float = 50.0
-    """cost in µs below which a cause is no finding, whatever its share"""
-    fragment_pieces: float = 16.0
-    """pieces of one layer's load from which it counts as cut up"""
-    fragment_bytes: float = 1 << 20
-    """median size of a piece, in bytes, above which a load does not count as cut up"""
-    low_rate: float = 0.7
-    """share of the attainable link rate below which a load of large pinned copies is slow"""
-
-
-@dataclass(frozen=True)
-class Case:
-    """One forward on one device with everything that is known about it."""
-
-    trace: Trace
-    forward: Forward
-    accounting: Accounting
-    measured: report.Forward
-    blocking: BlockingCalls
-    attainable: float | None
-    """GB/s that large pinned copies get from the link, or None where nothing tells"""
-    slowdowns: Mapping[str, int]
-    """copy time in ns that loads lost to other traffic, by finding"""
-    remote: bool
-    """whether most pages of the host buffers lie on another NUMA node than the GPU's"""
-    thresholds: Thresholds
-
-    def rows(self, role: Role) -> Ints:
-        """Return the rows of the forward's operations with a role."""
-        return self.forward.rows(role)
-
-    @property
-    def measures(self) -> Measures:
-        """Return the forward's measures."""
-        return self.measured.measures
-
-    @property
-    def load_copies(self) -> Ints:
-        """Return the rows of the copies that load."""
-        rows = self.rows(Role.LOAD)
-        copies: Ints = rows[self.trace.operations.kind[rows] == Kind.COPY]
-        return copies
-
-    @property
-    def pageable(self) -> bool:
-        """Whether most bytes that the forward loads come from pageable memory."""
-        rows, operations = self.load_copies, self.trace.operations
-        pageable = operations.n_bytes[rows[operations.memory[rows] == Memory.PAGEABLE]].sum()
-        return bool(2 * pageable > operations.n_bytes[rows].sum())
-
-    @cached_property
-    def pageable_launches(self) -> frozenset[int]:
-        """The calls that submitted loads from pageable memory."""
-        rows, operations = self.load_copies, self.trace.operations
-        return frozenset(operations.launch[rows[operations.memory[rows] == Memory.PAGEABLE]].tolist())
-
-    @property
-    def moved_by_kernels(self) -> bool:
-        """Whether kernels load, so that nothing is known about pieces and rates."""
-        rows = self.rows(Role.LOAD)
-        return bool((self.trace.operations.kind[rows] == Kind.KERNEL).any())
-
-    @property
-    def fragmented(self) -> bool:
-        """Whether the forward's loads are cut into many small pieces."""
-        rows, operations = self.load_copies, self.trace.operations
-        if not len(rows):
-            return False
-        sizes = operations.n_bytes[rows] / np.maximum(operations.pieces[rows], 1)
-        loads = sum(1 for layer in self.measured.layers if layer.load_pieces) or 1
-        many = int(operations.pieces[rows].sum()) / loads >= self.thresholds.fragment_pieces
-        return many and float(np.median(sizes)) <= self.thresholds.fragment_bytes
-
-    @property
-    def load_rate(self) -> float | None:
-        """GB/s while the forward's loads ran, None where kernels moved them or nothing did."""
-        busy, moved = self.measures.load_busy_ns, self.measures.load_bytes
-        return moved / busy if busy and moved is not None and not self.moved_by_kernels else None
+SLOW_LOADS = frozenset({"pageable_source", "fragmented_copies", "low_link_rate", "remote_numa"})
+"""Causes that make the loads themselves slow."""
 
 
 def attribute(case: Case) -> dict[str, int]:
@@ -278,3 +183,24 @@ def _load_bound(case: Case, costs: dict[str, int]) -> int:
         - min(first, next(iter(_load_copy(case).values()), 0))
     )
     return max(min(measures.ideal_ns - first - compute, loss - sum(costs.values())), 0)
+
+
+def floor_without(name: str, case: Case) -> int | None:
+    """Return the least ns that the forward can take with one cause gone: its ideal; None where nothing tells.
+
+    Where the cause makes loads slow, its ideal is that of loads at the rate that large pinned copies get.
+    """
+    measures, layers = case.measures, case.measured.layers
+    loads = [layer.load_busy_ns for layer in layers]
+    computes = [layer.compute_busy_ns for layer in layers]
+    if name in SLOW_LOADS:
+        moved = [layer.load_bytes for layer in layers] or [measures.load_bytes]
+        if case.attainable is None or None in moved:
+            return None
+        loads = [round((one or 0) / case.attainable) for one in moved]
+    if name == "sm_mover_contention":
+        stretched = max(measures.compute_inflation_ns or 0, 0) / max(sum(computes), 1)
+        computes = [round(one * (1 - stretched)) for one in computes]
+    if layers:
+        return ideal_makespan(loads, computes)
+    return max(sum(loads) or measures.load_busy_ns, measures.compute_busy_ns)

@@ -9,7 +9,7 @@ import numpy as np
 from traceview.analysis.links import stated_ceiling
 from traceview.analysis.paths import PRESUMED
 from traceview.analysis.transfers import SMS
-from traceview.model import Content
+from traceview.model import Content, Kind
 from traceview.report import Abstention
 
 if TYPE_CHECKING:
@@ -40,11 +40,13 @@ FIXES = {
     Content.NIC_METRICS: "nsys profile --nic-metrics=true",
 }
 
+_BY_NAME = "forwards and layers by name"
+
 NEEDS = {
-    "overlap of streams and classes": (Content.KERNELS, Content.COPIES),
+    "overlap of copies with compute": (Content.KERNELS, Content.COPIES),
     "copies and segmentation": (Content.COPIES,),
     "blocking calls": (Content.API_CALLS,),
-    "forwards and layers by name": (Content.NVTX, Content.API_CALLS, Content.KERNELS),
+    _BY_NAME: (Content.NVTX, Content.API_CALLS, Content.KERNELS),
     "host time in the accounting": (Content.API_CALLS,),
     "loads submitted by another thread": (Content.EVENT_RECORDS, Content.SYNCHRONISATIONS),
     "scalar read-backs": (Content.API_CALLS, Content.COPIES),
@@ -69,9 +71,11 @@ def abstentions(
     return (*_lacking(trace), *_weaknesses(trace, forwards), *_metrics(trace, link), *_unknown_traffic(trace, traffic))
 
 
-def answered(trace: Trace) -> tuple[str, ...]:
-    """Return the measures for which the trace holds all the data."""
+def answered(trace: Trace, forwards: Sequence[Forward]) -> tuple[str, ...]:
+    """Return the measures that can be had: the trace holds all their data, and what has to be named is."""
     lacking = {abstention.measure for abstention in _lacking(trace)}
+    if not any("nvtx" in (forward.layers_from or "") for forward in forwards):
+        lacking.add(_BY_NAME)
     return tuple(measure for measure in NEEDS if measure not in lacking)
 
 
@@ -81,7 +85,7 @@ def _lacking(trace: Trace) -> Iterator[Abstention]:
         if lacking:
             words = " and no ".join(content.value.replace("_", " ") for content in lacking)
             fix = "; ".join(dict.fromkeys(FIXES[content] for content in lacking))
-            yield Abstention(measure, f"the capture holds no {words}", fix)
+            yield Abstention(measure, f"the capture holds no {words}: there were none, or they were not traced", fix)
 
 
 def _weaknesses(trace: Trace, forwards: Sequence[Forward]) -> Iterator[Abstention]:
@@ -93,6 +97,9 @@ def _weaknesses(trace: Trace, forwards: Sequence[Forward]) -> Iterator[Abstentio
     if forwards and all(forward.layers_from is None for forward in forwards):
         measures = "layers, first layer, exposed load, ideal, efficiency"
         yield Abstention(measures, "no range is named as a layer's load or compute", NAMING_FIX)
+    if (trace.operations.kind == Kind.GRAPH).any():
+        reason = "CUDA graphs were captured whole: each is one block of compute, whatever it holds"
+        yield Abstention("what runs inside CUDA graphs", reason, "nsys profile --cuda-graph-trace=node")
     if trace.capture.facts is None:
         reason = "the capture holds no facts mark"
         yield Abstention(

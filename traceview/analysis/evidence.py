@@ -15,7 +15,7 @@ from traceview.report import CATEGORIES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from traceview.analysis.causes import Case
+    from traceview.analysis.case import Case
 
 PLACES = 3
 """How many places a finding names at the most."""

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from traceview import units
 from traceview.analysis.advice import ADVICE
-from traceview.analysis.causes import Case, Thresholds, attribute
+from traceview.analysis.case import Case, Thresholds
+from traceview.analysis.causes import attribute, floor_without
 from traceview.analysis.evidence import find_evidence
 from traceview.analysis.geometric import find_geometric
 from traceview.analysis.link_causes import MOSTLY, attainable_rates, remote_share, slowdowns
@@ -57,7 +56,7 @@ def find_causes(trace: Trace, known: Measured) -> tuple[Finding, ...]:
             blocking=known.blocking,
             attainable=rates.get(forward.device),
             slowdowns=slowdowns(known.lanes, known.overlap, result),
-            remote=(remote_share(trace, forward.device) or 0.0) > MOSTLY,
+            remote=(remote_share(trace.capture.facts, forward.device) or 0.0) > MOSTLY,
             thresholds=known.thresholds,
         )
         for forward, accounting, result in zip(known.forwards, known.accountings, known.results, strict=True)
@@ -96,17 +95,23 @@ def _finding(
     cost: int,
     share: float,
     makespan: float,
-    known: tuple[Sequence[Case], Sequence[Mapping[str, int]], Thresholds],
+    context: tuple[Sequence[Case], Sequence[Mapping[str, int]], Thresholds],
 ) -> Finding:
-    cases, costs, thresholds = known
-    # the forward whose cost stands in the middle is the one to look at
-    order = np.argsort([one.get(name, 0) for one in costs], kind="stable")
-    typical = cases[int(order[(len(order) - 1) // 2])]
+    cases, costs, thresholds = context
+    # of the forwards that it costs something, the one whose makespan stands in the middle is the one to look at
+    costly = [case for case, one in zip(cases, costs, strict=True) if one.get(name, 0) > 0]
+    costly.sort(key=lambda case: case.measures.makespan_ns)
+    typical = costly[(len(costly) - 1) // 2]
     level = severity(share, thresholds)
     if name == "load_bound" and level == "high":
         # nothing is wrong with such a pipeline
         level = "medium"
-    without = f"without it a forward would take {units.duration(makespan - cost)} instead of {units.duration(makespan)}"
+    floors = [floor_without(name, case) for case in cases]
+    known = [floor for floor in floors if floor is not None]
+    left = max(makespan - cost, median(known)) if len(known) == len(floors) else None
+    without = (
+        f"without it a forward would take {units.duration(left)} instead of {units.duration(makespan)}" if left else ""
+    )
     return Finding(
         id=name,
         severity=level,
@@ -114,6 +119,6 @@ def _finding(
         share=share,
         basis="accounting",
         message=ADVICE[name].message,
-        evidence=(*find_evidence(name, typical), without),
+        evidence=tuple(text for text in (*find_evidence(name, typical), without) if text),
         advice=ADVICE[name].remedy,
     )

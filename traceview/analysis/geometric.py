@@ -15,7 +15,7 @@ from traceview.report import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from traceview.analysis.causes import Thresholds
+    from traceview.analysis.case import Thresholds
     from traceview.intervals import Intervals
     from traceview.model import Flags, Ints, Trace
     from traceview.report_links import Lane

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from traceview.analysis.links import best_copy, device_facts, stated_ceiling
+from traceview.analysis.paths import pages_by_node
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,18 +66,13 @@ def geometric_slowdowns(lanes: Sequence[Lane]) -> dict[str, int]:
     return lost
 
 
-def remote_share(trace: Trace, device: int) -> float | None:
-    """Return the share of the host buffers' pages that lie on another NUMA node than a GPU's; None where not told."""
-    facts = trace.capture.facts
-    node = device_facts(facts, device).get("gpu_numa_node")
-    buffers: Any = facts.get("host_buffers") if facts else None
-    if not isinstance(node, int) or node < 0 or not isinstance(buffers, list):
+def remote_share(facts: Mapping[str, Any] | None, device: int) -> float | None:
+    """Return the share of the pinned host buffers' pages that lie on another NUMA node than a GPU's.
+
+    None where the facts do not tell both.
+    """
+    node, pages = device_facts(facts, device).get("gpu_numa_node"), pages_by_node(facts)
+    total = sum(pages.values())
+    if not isinstance(node, int) or node < 0 or not total:
         return None
-    pages = [_pages(buffer) for buffer in buffers if isinstance(buffer, dict)]
-    total = sum(sum(one.values()) for one in pages)
-    return 1.0 - sum(one.get(str(node), 0) for one in pages) / total if total else None
-
-
-def _pages(buffer: Mapping[str, Any]) -> dict[str, int]:
-    stated = buffer.get("pages_by_node")
-    return {str(k): v for k, v in stated.items() if isinstance(v, int)} if isinstance(stated, dict) else {}
+    return 1.0 - pages.get(node, 0) / total

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from instrument.naming import DOMAIN
 from traceview import intervals, report
 from traceview.analysis.roles import Role
 from traceview.model import Kind
@@ -180,7 +181,9 @@ def _bytes(trace: Trace, rows: Ints, ranges: Ints) -> int | None:
     if not kernels.any():
         return moved
     named = np.unique(ranges[kernels])
-    payload = trace.ranges.payload[named] if named[0] >= 0 else np.array([-1])
+    # a number in somebody else's range may mean anything; those of this project's domain are bytes
+    ours = named[0] >= 0 and {trace.names[one] for one in trace.ranges.domain[named].tolist() if one >= 0} == {DOMAIN}
+    payload = trace.ranges.payload[named] if ours else np.array([-1])
     return moved + int(payload.sum()) if (payload >= 0).all() else None
 
 

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from instrument import naming
-from traceview.errors import UsageError
+from traceview.errors import SelectionError, UsageError
 
 if TYPE_CHECKING:
     from traceview.model import Ints, Trace
 
 
+NOTHING = "(?!)"
+"""An expression that matches no name: says that ranges of a kind have none, without an error."""
+
 _LAYER_DIGITS = 9
+_NAMES_SHOWN, _NAME_SHOWN = 8, 40
 
 
 class Named(IntEnum):
@@ -72,10 +76,35 @@ def read_names(trace: Trace, names: RangeNames) -> NamedRanges:
             meaning[index] = named
             break
     of_range = meaning[trace.ranges.name]
+    _check_matches(trace, names, of_range)
     if names.domain is not None:
         domains = [index for index, text in enumerate(trace.names) if text == names.domain]
+        if not np.isin(trace.ranges.domain, domains).any():
+            there = {trace.names[index] for index in np.unique(trace.ranges.domain).tolist() if index >= 0}
+            raise SelectionError(f"no range in the domain {names.domain}", f"there is: {_listed(sorted(there))}")
         of_range = np.where(np.isin(trace.ranges.domain, domains), of_range, int(Named.NOTHING))
     return NamedRanges(of_range, np.where(of_range > Named.FORWARD, layer[trace.ranges.name], -1))
+
+
+def _check_matches(trace: Trace, names: RangeNames, of_range: Ints) -> None:
+    """Raise ``SelectionError`` for an expression that was given and matches no range: it would be ignored silently."""
+    usual = RangeNames()
+    given = (
+        ("--forward-range", names.forward, usual.forward, Named.FORWARD),
+        ("--load-range", names.load, usual.load, Named.LOAD),
+        ("--compute-range", names.compute, usual.compute, Named.COMPUTE),
+    )
+    for option, expression, default, named in given:
+        if expression not in (default, NOTHING) and not (of_range == named).any():
+            index, count = np.unique(trace.ranges.name, return_counts=True)
+            often = [trace.names[one] for one in index[np.argsort(-count, kind="stable")].tolist()]
+            raise SelectionError(f"{option} {expression} matches no range", f"there is: {_listed(often)}")
+
+
+def _listed(names: list[str]) -> str:
+    """Return the first of some names for a message, cut to a readable length."""
+    shown = ", ".join(repr(name[:_NAME_SHOWN]) for name in names[:_NAMES_SHOWN])
+    return f"{shown}, and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else shown or "none"
 
 
 def compile_pattern(option: str, expression: str) -> re.Pattern[str]:
@@ -88,6 +117,6 @@ def compile_pattern(option: str, expression: str) -> re.Pattern[str]:
 
 def _layer_pattern(option: str, expression: str) -> re.Pattern[str]:
     pattern = compile_pattern(option, expression)
-    if "layer" not in pattern.groupindex:
+    if expression != NOTHING and "layer" not in pattern.groupindex:
         raise UsageError(f"{option} has no group named layer", r"e.g. '^load (?P<layer>\d+)$'")
     return pattern

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from traceview import report
 from traceview.analysis.accounting import account
 from traceview.analysis.busy import Busy
-from traceview.analysis.causes import Thresholds
+from traceview.analysis.case import Thresholds
 from traceview.analysis.copies import measure_copies, measure_migrations
 from traceview.analysis.doctor import abstentions
 from traceview.analysis.findings import Measured, find_causes

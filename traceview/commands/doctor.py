@@ -25,4 +25,4 @@ def command(**chosen: Any) -> None:
 
     trace = read_trace(chosen)
     forwards = find_forwards(trace, report_options(chosen).forwards)
-    click.echo(render(trace, answered(trace), abstentions(trace, forwards)), nl=False)
+    click.echo(render(trace, answered(trace, forwards), abstentions(trace, forwards)), nl=False)

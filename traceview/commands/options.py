@@ -60,7 +60,7 @@ class Override(click.ParamType):  # type: ignore[type-arg]  # generic in new ver
         """Return the name and the number."""
         from dataclasses import fields
 
-        from traceview.analysis.causes import Thresholds
+        from traceview.analysis.case import Thresholds
 
         name, _, number = value.partition("=")
         known = [field.name for field in fields(Thresholds)]
@@ -184,7 +184,7 @@ def machine_of(chosen: dict[str, Any]) -> MachineOptions:
 
 def report_options(chosen: dict[str, Any]) -> ReportOptions:
     """Return what the forward options ask for."""
-    from traceview.analysis.causes import Thresholds
+    from traceview.analysis.case import Thresholds
     from traceview.analysis.forwards import ForwardOptions
     from traceview.analysis.naming import RangeNames
     from traceview.analysis.report import ReportOptions

@@ -48,7 +48,8 @@ MAX_WIDTH = 100
     default="",
     help="Predict the makespan with causes mended: coalesce,pin,no-sync,own-stream.",
 )
-def command(style: str, output: Path | None, force: bool, what_if: str, **chosen: Any) -> None:
+@click.option("--checklist", is_flag=True, help="Also answer the field's questions one by one.")
+def command(style: str, output: Path | None, **chosen: Any) -> None:
     """Tell what a trace's layer-by-layer loading costs and where the time goes.
 
     TRACE is an SQLite export of Nsight Systems, or a .nsys-rep report where nsys is installed. It is never changed.
@@ -58,19 +59,22 @@ def command(style: str, output: Path | None, force: bool, what_if: str, **chosen
       traceview report run.sqlite
       traceview report run.sqlite --format json -o run.json
       traceview report run.sqlite --format html -o run.html
-      traceview report run.sqlite --what-if pin,no-sync
+      traceview report run.sqlite --what-if pin,no-sync --checklist
       traceview report run.sqlite --forward-range '^prefill' --allow-sync '^sampling'
     """
     if output is not None:
-        check_output(output, force=force, inputs=[chosen["path"]])
+        check_output(output, force=chosen["force"], inputs=[chosen["path"]])
+    from traceview.analysis.checklist import check
     from traceview.analysis.report import build_report
 
-    with steps(3) as step:
+    with steps(3, chosen["path"]) as step:
         step("reading")
-        edits = tuple(edit for edit in what_if.split(",") if edit)
+        edits = tuple(edit for edit in chosen["what_if"].split(",") if edit)
         trace, options = read_trace(chosen), replace(report_options(chosen), what_if=edits)
         step("analysing")
         made = build_report(trace, options)
+        if chosen["checklist"]:
+            made = replace(made, checklist=check(made))
         step("drawing")
         text = _page(trace, options, made) if style == "html" else _draw(made, style, to_terminal=output is None)
     if output is None:

@@ -12,6 +12,7 @@ import stat
 import struct
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from traceview.errors import InputError
@@ -135,7 +136,7 @@ def _header(path: Path) -> tuple[bytes, int]:
         with path.open("rb") as file:
             return file.read(_HEADER_BYTES), file.seek(0, 2)
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file", "check the path") from None
+        raise InputError(f"{path}: no such file", _near(path)) from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}", "check the path and its permissions") from None
     except ValueError as error:
@@ -147,3 +148,13 @@ def _expected_size(header: bytes) -> int:
     page_size, change_counter = struct.unpack(">H", header[16:18])[0], header[24:28]
     pages, valid_for = struct.unpack(">I", header[28:32])[0], header[92:96]
     return pages * (65_536 if page_size == 1 else page_size) if change_counter == valid_for else 0
+
+
+def _near(path: Path) -> str:
+    """Return what to try for a path that does not exist: a file beside it whose name is almost the same."""
+    try:
+        beside = [one.name for one in path.parent.iterdir()]
+    except OSError:
+        return "check the path"
+    close = get_close_matches(path.name, beside, 1)
+    return f"did you mean {path.with_name(close[0])}?" if close else "check the path"

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def render(trace: Trace, answered: Sequence[str], abstained: Sequence[Abstention]) -> str:
     """Return a block of lines: what the file is, then a line per measure with the reason and the remedy."""
     capture = trace.capture
-    devices = ", ".join(f"{device} {name or 'unnamed'}" for device, name in capture.devices.items()) or "none"
+    devices = ", ".join(f"GPU {device} {name or 'unnamed'}" for device, name in capture.devices.items()) or "none"
     lines = [
         f"{shown(str(capture.path))}",
         f"  nsys {shown(capture.product_version or 'unknown')}, schema {shown(capture.schema_version or 'none')}, "
-        f"devices {shown(devices)}",
+        f"{shown(devices)}",
         f"  {len(trace.operations):,} operations, {len(trace.calls):,} API calls, {len(trace.ranges):,} ranges, "
-        f"{len(capture.processes)} process(es)",
+        f"{len(capture.processes)} {'process' if len(capture.processes) == 1 else 'processes'}",
         "",
     ]
     lines += [f"  yes  {measure}" for measure in answered]

@@ -6,6 +6,7 @@ import json
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from traceview.render.layout_checklist import checklist_section
 from traceview.render.layout_copies import copies_section, migrations_section
 from traceview.render.layout_forward import forward_section, layers_section
 from traceview.render.layout_lanes import inbound_section, lanes_section, network_section, storage_section
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 DEVICES_SHOWN = 4
 DIAGNOSTICS_SHOWN = 3
-EVIDENCE_SHOWN = 3
+EVIDENCE_SHOWN = 4
 
 
 def layout(report: Report) -> Page:
@@ -30,6 +31,7 @@ def layout(report: Report) -> Page:
     sections = (
         *_findings(report),
         *what_if_section(report),
+        *checklist_section(report),
         *forward_section(report),
         *layers_section(report),
         *overlap_section(report),

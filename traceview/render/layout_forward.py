@@ -105,7 +105,7 @@ def _measures(measures: Measures) -> tuple[Line, ...]:
     third = _pairs(
         ("loads", f"{_moved(measures)}{duration(measures.load_busy_ns)} busy"),
         ("lead-in", duration(measures.lead_in_ns)),
-        ("compute inflation under loads", _time(measures.compute_inflation_ns)),
+        ("compute inflation under loads", _time(max(measures.compute_inflation_ns or 0, 0) or None)),
     )
     return tuple(pairs for pairs in (first, second, third) if pairs)
 

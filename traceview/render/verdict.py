@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceview.render.shown import shown
 from traceview.render.tables import BAD, CODE, GOOD, STRONG, Line, Part, line
 from traceview.report import CATEGORIES
 from traceview.units import duration, percent, size
@@ -11,12 +12,16 @@ from traceview.units import duration, percent, size
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from traceview.report import Forward, Measures, Report
+    from traceview.report import Finding, Forward, Measures, Report
 
 HEALTHY_EFFICIENCY = 0.95
 """From this share of the ideal on, the order of the work is not what costs time."""
 
 DEVICES_SHOWN = 4
+ALSO_SHOWN = 3
+
+_SLOW_LOADS = frozenset({"pageable_source", "fragmented_copies", "low_link_rate", "remote_numa", "sm_mover_contention"})
+"""Findings that make loads or compute themselves slow: the ideal that is made of them says little then."""
 
 PHRASES = {
     "compute": "the device computes",
@@ -50,12 +55,30 @@ def verdict(report: Report) -> tuple[Line, ...]:
     forward = median_forward(measured_forwards(report))
     if forward is None:
         return _without_forward(report)
-    measures = forward.measures
+    measures = report.summary.measures if report.summary else forward.measures
+    if report.findings:
+        return _found(report.findings, measures)
     if measures.ideal_ns is None or measures.pipeline_efficiency is None or not measures.load_busy_ns:
         return _without_ideal(forward)
     if measures.pipeline_efficiency < HEALTHY_EFFICIENCY:
         return _lossy(measures, measures.ideal_ns, measures.pipeline_efficiency)
     return _healthy(measures, measures.ideal_ns, measures.pipeline_efficiency)
+
+
+def _found(findings: Sequence[Finding], measures: Measures) -> tuple[Line, ...]:
+    """Return what a forward takes and its costliest cause, then the ideal, unless the loads themselves are at fault."""
+    top, others = findings[0], findings[1:]
+    takes = Part(f"A forward takes {duration(measures.makespan_ns)}", BAD if top.severity == "high" else STRONG)
+    cost = f"{duration(top.cost_ns)} ({percent(top.share)})"
+    first = line(takes, f": {cost} is ", Part(top.id, STRONG), f", {shown(top.message, 200)}.")
+    also = ", ".join(f"{one.id} {duration(one.cost_ns)}" for one in others[:ALSO_SHOWN])
+    lines = [first, line(f"Also {also}.")] if also else [first]
+    if measures.ideal_ns is not None and not _SLOW_LOADS.intersection(one.id for one in findings):
+        share = percent(measures.pipeline_efficiency or 0.0)
+        lines.append(
+            line(f"With these loads and this compute {duration(measures.ideal_ns)} is ideal: {share} efficiency.")
+        )
+    return tuple(lines)
 
 
 def _healthy(measures: Measures, ideal_ns: int, efficiency: float) -> tuple[Line, ...]:
