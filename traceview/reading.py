@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceview.nsys.database import open_database
 from traceview.nsys.export import REPORT_SUFFIXES, export_report
 from traceview.nsys.reader import read_database
-from traceview.selection import select_device, select_process, select_window
+from traceview.selection import select_device, select_process, select_window, window_bounds
 
 if TYPE_CHECKING:
     import os
@@ -39,8 +40,10 @@ def read(
     Raises ``InputError`` for what cannot be read and ``SelectionError`` where the selection matches nothing.
     """
     source = Path(path)
-    reported = source.suffix in REPORT_SUFFIXES
-    trace = _read_report(source, nsys, metrics) if reported else _read_export(source, metrics)
+    # moments count from the first event of what the other options keep, so only a window alone says what to read
+    alone = window_ms is not None and process is None and device is None
+    wanted = _Wanted(metrics, window_ms if alone else None)
+    trace = _read_report(source, nsys, wanted) if source.suffix in REPORT_SUFFIXES else _read_export(source, wanted)
     if process is not None:
         trace = select_process(trace, process)
     if device is not None:
@@ -50,15 +53,24 @@ def read(
     return trace
 
 
-def _read_export(path: Path, metrics: bool) -> Trace:
+@dataclass(frozen=True)
+class _Wanted:
+    """What to read of a file."""
+
+    metrics: bool
+    window_ms: tuple[float, float] | None
+
+
+def _read_export(path: Path, wanted: _Wanted) -> Trace:
+    window = None if wanted.window_ms is None else partial(window_bounds, window_ms=wanted.window_ms)
     database = open_database(path)
     with closing(database.connection):
-        return read_database(database, metrics=metrics)
+        return read_database(database, metrics=wanted.metrics, window=window)
 
 
-def _read_report(report: Path, nsys: str | None, metrics: bool) -> Trace:
+def _read_report(report: Path, nsys: str | None, wanted: _Wanted) -> Trace:
     with tempfile.TemporaryDirectory(prefix="traceview-") as folder:
         output = Path(folder) / "export.sqlite"
         export_report(report, output, nsys)
-        trace = _read_export(output, metrics)
+        trace = _read_export(output, wanted)
     return replace(trace, capture=replace(trace.capture, path=report))

@@ -69,9 +69,7 @@ def select_window(trace: Trace, window_ms: tuple[float, float]) -> Trace:
     was.
     Raises ``UsageError`` for a reversed window and ``SelectionError`` for an empty one.
     """
-    if not window_ms[1] > window_ms[0]:
-        raise UsageError(f"the window {window_ms[0]:g}:{window_ms[1]:g} ends before it begins", "use --window FROM:TO")
-    low, high = (trace.start_ns + round(min(max(moment * _NS_PER_MS, -_FOREVER), _FOREVER)) for moment in window_ms)
+    low, high = window_bounds(trace.start_ns, window_ms)
     operations = (trace.operations.start < high) & (trace.operations.end > low)
     calls = (trace.calls.start < high) & (trace.calls.end > low)
     launches = trace.operations.launch[operations]
@@ -87,6 +85,14 @@ def select_window(trace: Trace, window_ms: tuple[float, float]) -> Trace:
         migrations=(trace.migrations.start < high) & (trace.migrations.end > low),
         streams=np.ones(len(trace.streams), dtype=bool),
     )
+
+
+def window_bounds(start_ns: int, window_ms: tuple[float, float]) -> tuple[int, int]:
+    """Return a window's ends in ns on the trace's timeline; raises ``UsageError`` for a reversed window."""
+    if not window_ms[1] > window_ms[0]:
+        raise UsageError(f"the window {window_ms[0]:g}:{window_ms[1]:g} ends before it begins", "use --window FROM:TO")
+    low, high = (start_ns + round(min(max(moment * _NS_PER_MS, -_FOREVER), _FOREVER)) for moment in window_ms)
+    return low, high
 
 
 def select_forwards(trace: Trace, kept: Sequence[Forward], others: Sequence[Forward]) -> Trace:

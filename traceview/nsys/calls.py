@@ -14,7 +14,9 @@ from traceview.nsys.names import distinct, process_of, run_starts, small, spread
 from traceview.nsys.order import time_order
 
 if TYPE_CHECKING:
-    from traceview.model import Ints
+    from collections.abc import Callable
+
+    from traceview.model import Flags, Ints
     from traceview.nsys.database import Database
     from traceview.nsys.names import NameTable
 
@@ -53,9 +55,12 @@ class ApiRows:
         return found
 
 
-def read_api(database: Database) -> ApiRows:
-    """Return the export's API calls in start order; a call recorded twice is one row with its stack."""
-    table = read_columns(database, schema.CALLS)
+def read_api(database: Database, keep: Callable[[Table], Flags] | None = None) -> ApiRows:
+    """Return the export's API calls, or those that ``keep`` keeps, in start order.
+
+    A call recorded twice is one row with its stack.
+    """
+    table = read_columns(database, schema.CALLS, keep)
     order = time_order(table["start"])
     if order is not None:
         table = {name: values[order] for name, values in table.items()}

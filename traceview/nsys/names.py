@@ -10,7 +10,7 @@ import numpy as np
 from traceview.model import Stream, Thread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from traceview.model import Ints
 
@@ -126,16 +126,22 @@ def index_streams(
     return tuple(ordered), [dense[index] for index in numbers]
 
 
+def combined(columns: Sequence[Ints]) -> Ints:
+    """Return one number per row that is the same for rows that agree in all columns, and for no others."""
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        values = distinct(column)
+        codes = codes * max(len(values), 1) + positions(values, column)
+    return codes
+
+
 def _index(group: dict[str, Ints], seen: dict[Stream, int], known: Mapping[tuple[int, int, int], int]) -> Ints:
     """Return the number of each row's stream, adding streams that neither ``known`` nor ``seen`` has."""
     columns = [group[name] for name in ("pid", "device", "context", "green", "stream")]
     starts = run_starts(*columns)
     keys = [column[starts] for column in columns]
     keys[0] = process_of(keys[0])
-    codes = np.zeros(len(starts), dtype=np.int64)
-    for key in keys:
-        values = distinct(key)
-        codes = codes * max(len(values), 1) + np.searchsorted(values, key)
+    codes = combined(keys)
     different = distinct(codes)
     place_of = np.searchsorted(different, codes)
     example = np.zeros(len(different), dtype=np.int64)

@@ -14,16 +14,16 @@ from traceview.nsys.names import distinct, positions, process_of, run_starts, sm
 from traceview.nsys.order import time_order
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from traceview.model import Ints
+    from traceview.model import Flags, Ints
     from traceview.nsys.calls import ApiRows
     from traceview.nsys.database import Database
     from traceview.nsys.names import NameTable
 
     Table = dict[str, Ints]
 
-_SOURCES = {
+SOURCES = {
     Kind.KERNEL: schema.KERNELS,
     Kind.COPY: schema.COPIES,
     Kind.MEMSET: schema.MEMSETS,
@@ -35,10 +35,12 @@ _COLUMNS = ("start", "end", "name", "shape", "n_bytes", "pieces", "direction", "
 _DEFAULTS = {"name": -1, "direction": Direction.OTHER, "memory": Memory.UNKNOWN, "source": -1, "target": -1}
 
 
-def read_operation_tables(database: Database) -> tuple[dict[Kind, Table], Table]:
-    """Return the rows of each kind of operation, and those of unified-memory migrations."""
-    tables = {kind: read_columns(database, source) for kind, source in _SOURCES.items()}
-    words = _enumeration(database, schema.COPY_KINDS_TABLE, (*schema.COPY_KINDS, *schema.MIGRATION_KINDS))
+def read_operation_tables(
+    database: Database, keep: Callable[[Table], Flags] | None = None
+) -> tuple[dict[Kind, Table], Table]:
+    """Return the rows of each kind of operation, and those of unified-memory migrations, or what ``keep`` keeps."""
+    tables = {kind: read_columns(database, source, keep) for kind, source in SOURCES.items()}
+    words = _copy_words(database)
     memories = _memories(database)
     copies = tables[Kind.COPY]
     copies["direction"] = _look_up(copies["copy_kind"], {n: schema.DIRECTIONS.get(w, -1) for n, w in words.items()})
@@ -46,12 +48,17 @@ def read_operation_tables(database: Database) -> tuple[dict[Kind, Table], Table]
         copies["direction"], _look_up(copies["source_kind"], memories), _look_up(copies["target_kind"], memories)
     )
     copies["pieces"] = np.clip(copies["pieces"], 1, _MOST_PIECES)
-    migrates = np.isin(copies["copy_kind"], [n for n, word in words.items() if word in schema.MIGRATION_KINDS])
+    migrates = np.isin(copies["copy_kind"], migration_kinds(database))
     migrations = {name: values[migrates] for name, values in copies.items()}
     migrations["cause"] = np.maximum(_look_up(migrations["cause"], _causes(database)), 0)
     if migrates.any():
         tables[Kind.COPY] = {name: values[~migrates] for name, values in copies.items()}
     return tables, migrations
+
+
+def migration_kinds(database: Database) -> list[int]:
+    """Return the numbers of the copy kinds that are unified-memory migrations."""
+    return [number for number, word in _copy_words(database).items() if word in schema.MIGRATION_KINDS]
 
 
 def make_operations(
@@ -117,6 +124,10 @@ def _enumeration(database: Database, table: str, documented: tuple[str, ...]) ->
         if own:
             return own
     return dict(enumerate(documented))
+
+
+def _copy_words(database: Database) -> dict[int, str]:
+    return _enumeration(database, schema.COPY_KINDS_TABLE, (*schema.COPY_KINDS, *schema.MIGRATION_KINDS))
 
 
 def _memories(database: Database) -> dict[int, int]:

@@ -15,29 +15,48 @@ from traceview.nsys.columns import read_columns
 from traceview.nsys.database import EXPORT_HINT
 from traceview.nsys.metrics import read_link_samples, read_nic_samples
 from traceview.nsys.names import NameTable, index_streams, index_threads, process_of
-from traceview.nsys.operations import make_migrations, make_operations, read_operation_tables
+from traceview.nsys.operations import (
+    SOURCES,
+    make_migrations,
+    make_operations,
+    migration_kinds,
+    read_operation_tables,
+)
+from traceview.nsys.pruning import plan_pruning
 from traceview.nsys.ranges import NEVER_CLOSED, make_ranges, read_ranges
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from traceview.model import Ints, Operations
     from traceview.nsys.calls import ApiRows
     from traceview.nsys.database import Database
+    from traceview.nsys.pruning import Pruning
 
     Table = dict[str, Ints]
 
 
-def read_database(database: Database, *, metrics: bool = False) -> Trace:
+def read_database(
+    database: Database, *, metrics: bool = False, window: Callable[[int], tuple[int, int]] | None = None
+) -> Trace:
     """Return everything that the analyses read from an open export; GPU metrics, which are large, only on request.
+
+    ``window`` gives a first and last moment by the moment of the first event: then what lies between them is read and
+    what it needs, and some rows beside it.
 
     Raises ``InputError`` where the file is damaged, is no export, or holds neither GPU nor API rows.
     """
-    api = read_api(database)
-    tables, migrations = read_operation_tables(database)
+    range_rows = read_ranges(database)
+    first_range = int(range_rows.start.min()) if len(range_rows.start) else None
+    pruning = None if window is None else _plan(database, first_range, window)
+    tables, migrations = read_operation_tables(database, None if pruning is None else pruning.operations)
+    records, synchronisations = (read_columns(database, one) for one in (schema.EVENT_RECORDS, schema.SYNCHRONISATIONS))
+    if pruning is not None:
+        pruning.remember((records, synchronisations))
+    api = read_api(database, None if pruning is None else pruning.calls)
     if not any(len(table["start"]) for table in (*tables.values(), api.table, migrations)):
         raise _nothing_captured(database)
-    records = read_columns(database, schema.EVENT_RECORDS)
-    waits, stream_syncs = _split_synchronisations(read_columns(database, schema.SYNCHRONISATIONS))
-    range_rows = read_ranges(database)
+    waits, stream_syncs = _split_synchronisations(synchronisations)
     streams, stream_index = index_streams(tables.values(), (records, waits, stream_syncs))
     threads, (call_thread, range_thread) = index_threads((api.table["tid"], range_rows.tid))
     names = NameTable()
@@ -65,6 +84,10 @@ def read_database(database: Database, *, metrics: bool = False) -> Trace:
         nics=read_nic_samples(database),
         links=read_link_samples(database) if metrics else None,
     )
+
+
+def _plan(database: Database, first_range: int | None, window: Callable[[int], tuple[int, int]]) -> Pruning | None:
+    return plan_pruning(database, tuple(SOURCES.values()), migration_kinds(database), first_range, window)
 
 
 def _peers(operations: Operations) -> set[int]:
