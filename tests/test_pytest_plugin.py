@@ -27,12 +27,12 @@ def test_holds_without_the_fixture():
 def test_unmarked():
     pass
 
-@limits("traces/item.sqlite", accidental_syncs="== 0", makespan_ms="<= 20", findings=["!high"])
+@limits("traces/item.sqlite", accidental_syncs="== 0", makespan_ms="<= 2000", findings=["!high"])
 def test_broken(trace_report):
     print("the body of a broken one ran")
 
-@limits("traces/healthy.sqlite", makespan_ms="<= 20")
-@limits("traces/item.sqlite", makespan_ms="<= 12")
+@limits("traces/healthy.sqlite", makespan_ms="<= 2000")
+@limits("traces/item.sqlite", makespan_ms="<= 1")
 def test_broken_by_one_of_two():
     pass
 
@@ -84,11 +84,12 @@ def test_what_holds_passes(name: str, output: str) -> None:
 
 
 def test_a_broken_limit_fails_before_the_body_runs(output: str) -> None:
-    assert "FAILED test_traces.py::test_broken - Failed: scalar_readback costs 1.015 ms" in output
-    assert "accidental_syncs is 7, to be == 0" in output
-    assert "makespan_ms is 12.77, to be <= 20" not in output
+    assert "FAILED test_traces.py::test_broken - Failed: scalar_readback costs " in output
+    assert ", to be == 0" in output
+    assert "to be <= 2,000" not in output
     assert "the body of a broken one ran" not in output.replace(SUITE, "")
-    assert "FAILED test_traces.py::test_broken_by_one_of_two - Failed: makespan_ms is 12.77, to be <= 12" in output
+    assert "FAILED test_traces.py::test_broken_by_one_of_two - Failed: makespan_ms is " in output
+    assert "to be <= 1: from the first load" in output
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import traceview
 from traceview.analysis.compare_measures import MEASURES, Key, Sample, sample_forwards
-from traceview.analysis.compare_setting import setting_of
+from traceview.analysis.compare_setting import Setting, setting_of
 from traceview.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _BUSY_SECONDS = 20
 _CHUNK_BYTES = 1 << 20
+_BETWEEN = " + "
+"""between the names of several GPUs"""
 _VIEW = (
     "SELECT runs.saved_at, runs.label, runs.commit_sha, runs.trace, measures.* FROM measures "
     "JOIN runs ON runs.id = measures.run WHERE measures.warmup = 0"
@@ -63,6 +65,7 @@ class Run:
     commit: str | None
     trace: str
     saved_at: str
+    setting: Setting
     samples: tuple[Sample, ...]
 
 
@@ -108,7 +111,7 @@ def save_report(connection: sqlite3.Connection, report: Report, origin: Origin) 
         before = connection.execute("SELECT saved_at FROM runs WHERE id = ?", [origin.run]).fetchone()
         origin = replace(origin, saved_at=before[0]) if before else origin
         for table, column in (("measures", "run"), ("findings", "run"), ("runs", "id")):
-            connection.execute(f'DELETE FROM "{table}" WHERE "{column}" = ?', [origin.run])  # noqa: S608
+            database[table].delete_where(f"{column} = ?", [origin.run])
         database["runs"].insert(_run_row(report, origin))
         database["measures"].insert_all(_measure_rows(report, origin.run))
         database["findings"].insert_all(
@@ -134,26 +137,35 @@ def read_runs(
     connection: sqlite3.Connection, measures: Sequence[str], subject: str = "", label: str | None = None
 ) -> tuple[Run, ...]:
     """Return the saved runs, the oldest first, with their values of some measures; warm-up is left out."""
-    condition, values = ("WHERE label = ?", [label]) if label is not None else ("", [])
-    chosen = connection.execute(
-        f"SELECT id, label, commit_sha, trace, saved_at FROM runs {condition} ORDER BY saved_at, rowid",  # noqa: S608
-        values,
+    found = connection.execute(
+        "SELECT id, label, commit_sha, trace, saved_at, gpu, layers, load_bytes FROM runs "
+        "WHERE label = ? OR ? IS NULL ORDER BY saved_at, rowid",
+        [label, label],
     ).fetchall()
     return tuple(
-        Run(number, of, commit, trace, saved_at, _samples(connection, number, measures, subject))
-        for number, of, commit, trace, saved_at in chosen
+        Run(run, of, commit, trace, saved_at, _setting(*ran), _samples(connection, run, measures, subject))
+        for run, of, commit, trace, saved_at, *ran in found
+    )
+
+
+def _setting(gpu: str | None, layers: int | None, load_bytes: int | None) -> Setting:
+    return Setting(
+        gpus=tuple(gpu.split(_BETWEEN)) if gpu else (),
+        layers=frozenset() if layers is None else frozenset({layers}),
+        load_bytes=load_bytes,
     )
 
 
 def _samples(connection: sqlite3.Connection, run: str, measures: Sequence[str], subject: str) -> tuple[Sample, ...]:
-    marks = ", ".join("?" * len(measures))
-    query = (
-        f"SELECT forward, device, measure, subject, value FROM measures WHERE measure IN ({marks}) "  # noqa: S608
-        "AND run = ? AND warmup = 0 AND subject IN ('', ?) ORDER BY forward, device"
+    rows = connection.execute(
+        "SELECT forward, device, measure, subject, value FROM measures "
+        "WHERE run = ? AND warmup = 0 AND subject IN ('', ?) ORDER BY forward, device",
+        [run, subject],
     )
-    rows = connection.execute(query, [*measures, run, subject])
     values: dict[tuple[int, int], dict[Key, float]] = {}
     for forward, device, measure, about, value in rows:
+        if measure not in measures:
+            continue
         values.setdefault((forward, device), {})[Key(measure, about)] = value
     devices = sorted({device for _, device in values})
     return tuple(Sample(keyed, 0, devices.index(device)) for (_, device), keyed in values.items())
@@ -168,7 +180,7 @@ def _run_row(report: Report, origin: Origin) -> dict[str, Any]:
         "label": origin.label,
         "trace": PurePath(report.trace.path).name,
         "saved_at": origin.saved_at,
-        "gpu": ", ".join(setting.gpus) or None,
+        "gpu": _BETWEEN.join(setting.gpus) or None,
         "forwards": sum(not forward.warmup for forward in report.forwards),
         "layers": max(setting.layers, default=None),
         "load_bytes": setting.load_bytes,

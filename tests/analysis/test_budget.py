@@ -50,16 +50,16 @@ def test_values_are_those_of_the_report(healthy: Report, item: Report) -> None:
         assert LIMIT_KEYS[f"{category}_ns"].read(healthy) == pytest.approx(expected, abs=1)
     assert LIMIT_KEYS["h2d_pieces_per_layer"].read(healthy) == 1
     assert LIMIT_KEYS["h2d_pieces"].read(healthy) == 8
-    assert [LIMIT_KEYS[key].read(item) for key in ("accidental_syncs", "scalar_readbacks", "implicit_syncs")] == [
-        7,
-        7,
-        0,
-    ]
-    assert LIMIT_KEYS["sync_cost_us"].read(item) == pytest.approx(1015.382)
+    counts = {key: LIMIT_KEYS[key].read(item) for key in ("accidental_syncs", "scalar_readbacks", "implicit_syncs")}
+    layers = len(item.forwards[-1].layers)
+    assert counts == {"accidental_syncs": layers - 1, "scalar_readbacks": layers - 1, "implicit_syncs": 0}
+    indices = [one.index for one in item.forwards if not one.warmup]
+    costs = [sum(sync.cost_ns or 0 for sync in item.syncs if sync.forward == index) for index in indices]
+    assert LIMIT_KEYS["sync_cost_ns"].read(item) == median(costs) > 0
 
 
 def test_a_limit_holds_or_is_broken(healthy: Report) -> None:
-    assert verdicts(healthy, makespan_ms="<= 12", pipeline_efficiency="> 0.99", h2d_pieces="== 8") == [
+    assert verdicts(healthy, makespan_ms="<= 20", pipeline_efficiency="> 0.99", h2d_pieces="== 8") == [
         PASS,
         BROKEN,
         PASS,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,18 +88,22 @@ def found_slowdowns(run: Sequence[Sample], splits: int) -> int:
     return found
 
 
-def test_of_200_random_splits_of_a_healthy_run_at_most_5_percent_show_any_change(healthy: tuple[Sample, ...]) -> None:
+def test_random_splits_of_a_healthy_run_seldom_show_any_change(healthy: tuple[Sample, ...]) -> None:
     assert len(healthy) == 40
-    assert false_alarms(healthy, 200) <= 10
+    assert false_alarms(healthy, 60) <= 3
 
 
 def test_a_run_so_noisy_that_the_smallest_effect_excuses_nothing_still_seldom_errs(tmp_path: Path) -> None:
     loud = Noise(load_scatter=0.04, compute_scatter=0.05, compute_drift=0.0, wake_ns=300_000)
-    assert false_alarms(samples(noisy_trace(tmp_path / "loud.sqlite", seed=3, noise=loud)), 60) <= 3
+    assert false_alarms(samples(noisy_trace(tmp_path / "loud.sqlite", seed=3, noise=loud)), 40) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", LONG_RUNS, ids=lambda path: path.stem)
-def test_real_healthy_runs_split_at_random_seldom_show_a_change_and_seldom_hide_one(path: Path) -> None:
+def test_of_200_random_splits_of_a_real_run_at_most_5_percent_show_any_change_and_a_slowdown_is_found(
+    path: Path,
+) -> None:
+    """The real run's clocks drift by 15 % while it lasts."""
     run = samples(path)
     assert len(run) >= 40
     assert false_alarms(run, 200) <= 10
@@ -131,40 +134,42 @@ def test_two_halves_and_two_runs_of_a_healthy_program_are_the_same(tmp_path: Pat
     assert runs.verdict == SAME
 
 
-def test_the_healthy_sample_against_the_faulty_one_regresses_and_names_the_cause() -> None:
-    comparison = compared([SAMPLES / "healthy.sqlite"], [SAMPLES / "item.sqlite"])
+FAULTS = {
+    "pageable": ("pageable_source", {"implicit_sync", "first_layer_exposed_ns", "load_rate", "accidental_calls"}),
+    "same_stream": ("same_stream", {"stream_queue", "overlap_ratio"}),
+    "small_copy_first": ("head_of_line", {"engine_queue"}),
+    "late_submission": ("late_submission", {"submit"}),
+    "device_sync": ("accidental_sync", {"sync", "accidental_calls", "sync_cost_ns"}),
+    "alloc_free": ("implicit_sync", {"implicit_sync", "accidental_calls", "sync_cost_ns"}),
+}
+"""Captures with the layers and bytes of the healthy one: the finding that names the fault, and where it must show."""
+
+
+@pytest.mark.parametrize("name", [name for name in FAULTS if (SAMPLES / f"{name}.sqlite").is_file()])
+def test_each_fault_regresses_where_it_should_is_named_and_goes_again(name: str) -> None:
+    finding, measures = FAULTS[name]
+    healthy, faulty = [SAMPLES / "healthy.sqlite"], [SAMPLES / f"{name}.sqlite"]
+    comparison = compared(healthy, faulty)
+    regressed = {row.measure for row in comparison.rows if row.verdict == REGRESSED}
     assert comparison.verdict == REGRESSED
-    for measure in ("makespan_ns", "pipeline_efficiency", "accidental_calls", "sync_cost_ns", "host"):
-        assert verdict_of(comparison, measure) == REGRESSED
-    for measure in ("first_layer_exposed_ns", "load_rate", "load_pieces", "compute_busy_ns", "load_gap"):
-        assert verdict_of(comparison, measure) == SAME
-    assert [(one.id, one.change) for one in comparison.findings] == [("scalar_readback", "appeared")]
-    back = compared([SAMPLES / "item.sqlite"], [SAMPLES / "healthy.sqlite"])
+    assert regressed >= {"makespan_ns", "pipeline_efficiency"} | measures
+    assert finding in {one.id for one in comparison.findings if one.change == "appeared"}
+    back = compared(faulty, healthy)
     assert back.verdict == IMPROVED
-    assert [(one.id, one.change) for one in back.findings] == [("scalar_readback", "went")]
+    assert {row.measure for row in back.rows if row.verdict == IMPROVED} >= {"makespan_ns"} | measures
+    assert finding in {one.id for one in back.findings if one.change == "went"}
+    assert {row.verdict for row in compared(faulty, faulty).rows} == {SAME}
 
 
-@pytest.mark.skipif("TRACEVIEW_CORPUS" not in os.environ, reason="TRACEVIEW_CORPUS names no folder with captures")
-@pytest.mark.parametrize(
-    ("name", "measures", "finding"),
-    [
-        ("pageable", ("makespan_ns", "first_layer_exposed_ns", "implicit_sync", "load_rate"), "pageable_source"),
-        ("fragmented", ("makespan_ns", "submit", "load_gap", "load_pieces"), ""),
-        ("item", ("makespan_ns", "accidental_calls", "sync_cost_ns"), "scalar_readback"),
-        ("item_callstacks", ("makespan_ns", "accidental_calls", "sync_cost_ns"), "scalar_readback"),
-    ],
-)
-def test_real_faults_regress_where_they_should(name: str, measures: tuple[str, ...], finding: str) -> None:
-    corpus = Path(os.environ["TRACEVIEW_CORPUS"]) / "h200"
-    comparison = compared([corpus / "ideal.sqlite"], [corpus / f"{name}.sqlite"])
-    assert comparison.verdict == REGRESSED
-    for measure in measures:
-        assert verdict_of(comparison, measure) == REGRESSED, measure
-    appeared = {one.id for one in comparison.findings if one.change == "appeared"}
-    assert appeared
-    assert not finding or finding in appeared
-    same = compared([corpus / f"{name}.sqlite"], [corpus / f"{name}.sqlite"])
-    assert {row.verdict for row in same.rows} == {SAME}
+@pytest.mark.parametrize("path", LONG_RUNS, ids=lambda path: path.stem)
+def test_two_real_captures_and_two_halves_of_one_are_the_same_on_every_measure(path: Path) -> None:
+    run = samples(path)
+    halves = compare_samples(run[: len(run) // 2], run[len(run) // 2 :])
+    assert {row.verdict for row in halves} == {SAME}
+    runs = compared([SAMPLES / "healthy.sqlite"], [path])
+    judged = {row.verdict for row in runs.rows if row.measure != "kernel_ns"}
+    assert judged == {SAME}
+    assert runs.verdict == SAME
 
 
 # what it refuses to say
@@ -199,13 +204,13 @@ def test_fewer_than_three_samples_cannot_tell_however_far_apart() -> None:
             {"layers": frozenset({8})},
             {"layers": frozenset({16})},
             "other layer count: 8 against 16",
-            {"load_rate", "first_layer_exposed_ns", "pipeline_efficiency"},
+            {"load_rate", "first_layer_exposed_ns"},
         ),
         (
             {"load_bytes": 512 << 20},
             {"load_bytes": 256 << 20},
             "other bytes: 512 MiB against 256 MiB a forward",
-            {"load_rate", "accidental_calls", "pipeline_efficiency"},
+            {"load_rate", "accidental_calls", "first_layer_exposed_ns"},
         ),
     ],
 )
@@ -308,3 +313,9 @@ def test_without_any_such_range_kernels_are_compared_call_by_call(tmp_path: Path
     assert verdict_of(comparison, "busy_share") == CANNOT_TELL
     assert verdict_of(comparison, "kernel_call_ns", "work") == REGRESSED
     assert comparison.verdict == CANNOT_TELL
+
+
+def test_a_short_kernel_may_change_by_less_than_the_hosts_clock_is_worth() -> None:
+    row = row_of([3456.0] * 20, [1760.0] * 20, "kernel_call_ns")
+    assert row.verdict == IMPROVED
+    assert row_of([3456.0] * 20, [3520.0] * 20, "kernel_call_ns").verdict == SAME

@@ -10,7 +10,8 @@ import numpy as np
 from traceview.analysis import statistics
 from traceview.analysis.compare_findings import FindingChange, finding_changes
 from traceview.analysis.compare_measures import MEASURES, Key, Measure
-from traceview.analysis.compare_setting import Setting, incomparable, remarks
+from traceview.analysis.compare_remarks import find_remarks
+from traceview.analysis.compare_setting import Setting, incomparable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ MIN_EFFECT = 0.02
 """A smaller difference does not count, however certain: of the measure itself, or of the makespan for parts of it."""
 
 _FLOORS = {"ns": 2_000.0, "count": 1.0, "ratio": 0.01, "rate": 0.0}
-"""Differences below these say nothing whatever the median: clocks of a capture agree to about a µs."""
+"""Differences below these say nothing whatever the median: the host's clock and the GPU's agree to about a µs."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def compare(base: Side, new: Side, thresholds: Thresholds | None = None, sampled
         rows=rows,
         findings=finding_changes(base.findings, new.findings),
         incomparable=tuple(incomparable(base.setting, new.setting).values()),
-        remarks=remarks(base.setting, new.setting),
+        remarks=find_remarks((base.setting, new.setting), rows),
         family=sum(row.testable for row in rows),
         min_effect=(thresholds or Thresholds()).default,
     )
@@ -257,7 +258,8 @@ def _min_effect(place: tuple[int, Key], base: _Series, thresholds: Thresholds) -
     measure = MEASURES[key.measure]
     whole = base.get((device, Key("makespan_ns")), base[place]) if measure.part else base[place]
     share = thresholds.of(measure.name)
-    return max(share * abs(float(np.median(np.concatenate(whole)))), _FLOORS[measure.unit])
+    floor = _FLOORS[measure.unit] if measure.floor is None else measure.floor
+    return max(share * abs(float(np.median(np.concatenate(whole)))), floor)
 
 
 def _with_excuses(rows: Sequence[Row]) -> tuple[Row, ...]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from traceview.analysis.compare import Row
     from traceview.analysis.compare_measures import Sample
+    from traceview.analysis.compare_setting import Setting
 
 
 class SavedRun(Protocol):
@@ -33,6 +34,10 @@ class SavedRun(Protocol):
     @property
     def saved_at(self) -> str:
         """Return when it was saved, ISO 8601."""
+
+    @property
+    def setting(self) -> Setting:
+        """Return what was run on what."""
 
     @property
     def samples(self) -> tuple[Sample, ...]:
@@ -72,4 +77,5 @@ def follow(runs: Sequence[SavedRun], measure: str, subject: str = "") -> Followe
 
 def _row(base: SavedRun, new: SavedRun, key: Key) -> Row:
     before, after = ([sample for sample in run.samples if sample.device == 0] for run in (base, new))
-    return next(row for row in compare_samples(before, after) if (row.measure, row.subject) == key)
+    rows = compare_samples(before, after, settings=(base.setting, new.setting))
+    return next(row for row in rows if (row.measure, row.subject) == key)

@@ -27,7 +27,7 @@ class Measure:
     unit: str
     """``ns``, ``count``, ``ratio`` or ``rate`` (bytes per ns)"""
     needs: tuple[str, ...] = _WORK
-    """what must agree on both sides: the GPU, the number of layers, the bytes loaded, the bytes of the layer"""
+    """what must agree on both sides: GPU, number of layers, bytes of a forward, bytes of the layer (or the first)"""
     higher_is_better: bool = False
     part: bool = False
     """a part of the makespan: what counts as a change is a share of the makespan, not of the part"""
@@ -35,6 +35,8 @@ class Measure:
     """more of it is no regression where the makespan itself has improved: something else was paid for with it"""
     detail: bool = False
     """explains, and never makes a regression by itself"""
+    floor: float | None = None
+    """differences below it say nothing whatever the median; None: that of its unit"""
 
 
 def _part(name: str, title: str, needs: tuple[str, ...] = _WORK) -> Measure:
@@ -43,11 +45,11 @@ def _part(name: str, title: str, needs: tuple[str, ...] = _WORK) -> Measure:
 
 _FORWARD = (
     Measure("makespan_ns", "makespan", "ns"),
-    Measure("first_layer_exposed_ns", "first layer exposed", "ns", (GPU, BYTES)),
+    Measure("first_layer_exposed_ns", "first layer exposed", "ns", (GPU, LAYER_BYTES)),
     _part("exposed_load_ns", "exposed load"),
     _part("exposed_load_later_ns", "exposed load later"),
-    Measure("pipeline_efficiency", "pipeline efficiency", "ratio", (GPU,), higher_is_better=True, excused=True),
-    Measure("overlap_ratio", "load/compute overlap", "ratio", (GPU,), higher_is_better=True, excused=True),
+    Measure("pipeline_efficiency", "pipeline efficiency", "ratio", higher_is_better=True, excused=True),
+    Measure("overlap_ratio", "load/compute overlap", "ratio", higher_is_better=True, excused=True),
     Measure("load_rate", "load rate", "rate", (GPU,), higher_is_better=True, excused=True),
     Measure("load_busy_ns", "load busy", "ns", excused=True),
     Measure("compute_busy_ns", "compute busy", "ns", excused=True),
@@ -64,7 +66,7 @@ _LAYER = (
 )
 _NAMED = (
     Measure("kernel_ns", "a forward", "ns", part=True, detail=True),
-    Measure("kernel_call_ns", "a call", "ns", (GPU,), detail=True),
+    Measure("kernel_call_ns", "a call", "ns", (GPU,), detail=True, floor=100),
     Measure("range_ns", "a forward", "ns", part=True, detail=True),
     Measure("range_call_ns", "a call", "ns", (GPU,), detail=True),
 )

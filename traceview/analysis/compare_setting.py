@@ -30,6 +30,8 @@ class Setting:
     """median of a forward"""
     layer_bytes: Mapping[str, int] = field(default_factory=dict)
     """median of each layer's load"""
+    first_layer: str = ""
+    """the layer that computes first"""
     call_stacks: bool | None = None
     """whether call stacks were captured, which costs the host time at every call"""
 
@@ -50,6 +52,7 @@ def setting_of(reports: Sequence[Report]) -> Setting:
         layers=frozenset(len(forward.layers) for forward in measured),
         load_bytes=round(median(known)) if known else None,
         layer_bytes={layer: round(median(sizes)) for layer, sizes in loads.items()},
+        first_layer=next((layer_subject(one.layers[0].layer) for one in measured if one.layers), ""),
         call_stacks=any("call_stacks" in report.trace.captured for report in reports),
     )
 
@@ -62,7 +65,10 @@ def _gpus(report: Report) -> tuple[str, ...]:
 
 
 def incomparable(base: Setting, new: Setting, subject: str = "") -> Mapping[str, str]:
-    """Return why sides differ in what was run, by what differs: the GPU, the layers, the bytes, the layer's bytes."""
+    """Return why sides differ in what was run, by what differs: the GPU, the layers, the bytes, the layer's bytes.
+
+    The layer is ``subject``, or the first one for what is about no layer.
+    """
     found: dict[str, str] = {}
     if _other_gpus(base.gpus, new.gpus):
         found[GPU] = f"other GPU: {_named(base.gpus)} against {_named(new.gpus)}"
@@ -70,19 +76,11 @@ def incomparable(base: Setting, new: Setting, subject: str = "") -> Mapping[str,
         found[LAYERS] = f"other layer count: {_counts(base.layers)} against {_counts(new.layers)}"
     if _other(base.load_bytes, new.load_bytes):
         found[BYTES] = f"other bytes: {size(base.load_bytes or 0)} against {size(new.load_bytes or 0)} a forward"
-    before, after = base.layer_bytes.get(subject), new.layer_bytes.get(subject)
+    layer = subject or base.first_layer
+    before, after = base.layer_bytes.get(layer), new.layer_bytes.get(layer)
     if _other(before, after):
-        found[LAYER_BYTES] = f"other bytes: {size(before or 0)} against {size(after or 0)} in {subject}"
+        found[LAYER_BYTES] = f"other bytes: {size(before or 0)} against {size(after or 0)} in {layer}"
     return found
-
-
-def remarks(base: Setting, new: Setting) -> tuple[str, ...]:
-    """Return what makes times differ without a change of the program, though it does not forbid to compare them."""
-    if base.call_stacks is None or new.call_stacks is None or base.call_stacks == new.call_stacks:
-        return ()
-    return (
-        f"only the {'base' if base.call_stacks else 'new'} side was captured with call stacks: they cost host time",
-    )
 
 
 def _other_gpus(base: Sequence[str], new: Sequence[str]) -> bool:

@@ -31,6 +31,9 @@ FEWEST = 3
 DRIFT_FEWEST = 6
 """A trend through fewer samples is a guess."""
 
+_EXACT_MOST = 8
+"""largest smaller side for which the test is worked out exactly"""
+
 _MEMORY_FEWEST = 12
 _MOST_ALIKE = 0.9
 _Z_95, _Z_99 = 1.959964, 2.575829
@@ -156,7 +159,10 @@ def _rank_p(first: Floats, second: Floats, memory: float) -> float:
         return 1.0
     from scipy.stats import mannwhitneyu, norm
 
-    p = float(mannwhitneyu(first, second, alternative="two-sided", method="auto").pvalue)
+    # values that only one side repeats leave the exact distribution as it is; those that both have do not
+    exact = min(len(first), len(second)) <= _EXACT_MOST and not np.isin(first, second).any()
+    method = "exact" if exact else "asymptotic"
+    p = float(mannwhitneyu(first, second, alternative="two-sided", method=method).pvalue)
     return p if memory <= 1 else float(2 * norm.sf(norm.isf(p / 2) / memory))
 
 

@@ -59,6 +59,8 @@ def _answer(comparison: Comparison, rows: Sequence[Row], makespan: Row | None) -
         return line(
             opening, *_listed(changed), f" though a forward takes {new} instead of {base} ({change(makespan)})."
         )
+    if makespan.verdict == CANNOT_TELL:
+        return line(opening, *_listed(changed), f"; the makespan, {new} and before {base}, cannot be told.")
     return line(opening, *_listed(changed), f"; the makespan stays the same: {new}, before {base}{_blind(makespan)}.")
 
 

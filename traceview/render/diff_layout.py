@@ -63,7 +63,7 @@ def _header(comparison: Comparison) -> tuple[Line, ...]:
     sides = (("base", comparison.base), ("new", comparison.new))
     lines = [line(Part(f"{word:<5}", MUTED), *_side(side, comparison.sampled)) for word, side in sides]
     lines += [line(Part("Not comparable: ", BAD), shown(reason, 200)) for reason in comparison.incomparable]
-    lines += [line(Part("Mind: ", STRONG), shown(remark, 200)) for remark in comparison.remarks]
+    lines += [line(Part("Mind: ", STRONG), shown(remark, 400)) for remark in comparison.remarks]
     return tuple(lines)
 
 
@@ -121,8 +121,12 @@ def _measures(title: str, about: str, found: Sequence[Row], only_changed: bool) 
     if not kept:
         return ()
     blocks: list[Block] = [_table(kept, "measure")]
-    if len(kept) < len(rows):
-        blocks.append(line(Part(f"{len(rows) - len(kept)} more did not change", MUTED)))
+    same = sum(one.verdict == SAME for one in rows if one not in kept)
+    untold = len(rows) - len(kept) - same
+    left = [f"{same} did not change"] if same else []
+    left += [f"{untold} cannot be told"] if untold else []
+    if left:
+        blocks.append(line(Part(f"of the others {', '.join(left)}", MUTED)))
     return (Section(title, about, tuple(blocks), detail=False),)
 
 

@@ -1,0 +1,64 @@
+"""What makes the times of two sides differ without a change of the program, as far as the traces tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from traceview.analysis.compare import Row
+    from traceview.analysis.compare_setting import Setting
+
+KERNELS_DIFFER = 0.03
+"""From this share on, a difference in the time of the same kernels is worth a remark."""
+
+_LONG = 0.1
+"""Share of the kernels' time from which a kernel has to agree with the others"""
+
+
+def find_remarks(settings: tuple[Setting, Setting], rows: Sequence[Row]) -> tuple[str, ...]:
+    """Return what a reader should know before believing the differences."""
+    return (*_call_stacks(*settings), *_kernels(rows))
+
+
+def _call_stacks(base: Setting, new: Setting) -> Iterator[str]:
+    if base.call_stacks is None or new.call_stacks is None or base.call_stacks == new.call_stacks:
+        return
+    side = "base" if base.call_stacks else "new"
+    yield f"only the {side} side was captured with call stacks, which cost host time at every call"
+
+
+def _kernels(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield a line where long kernels are others, or where the same ones take more, or less, time on the new side."""
+    kernels = [row for row in rows if row.measure in ("kernel_ns", "kernel_call_ns")]
+    gone, come = _only_on(kernels, "base"), _only_on(kernels, "new")
+    if gone or come:
+        told = [*(f"{one} only on the base side" for one in gone), *(f"{one} only on the new side" for one in come)]
+        yield f"other kernels run, so compute itself changed: {', '.join(told)}"
+        return
+    both = [(row.base.median, row.new.median) for row in kernels if row.base and row.new and row.base.median]
+    total = sum(base for base, _ in both)
+    long = [(base, new) for base, new in both if base >= _LONG * total]
+    if not long:
+        return
+    share = sum(new - base for base, new in long) / sum(base for base, _ in long)
+    if abs(share) >= KERNELS_DIFFER and all((new > base) == (share > 0) for base, new in long):
+        how = f"{100 * abs(share):.0f} % {'more' if share > 0 else 'less'} time"
+        yield f"the same kernels take {how} on the new side: clocks, power or contention differ, or what they work on"
+
+
+def _only_on(kernels: Sequence[Row], side: str) -> list[str]:
+    """Return the names of long kernels that the other side does not run; none where it runs no kernel at all."""
+    other = "new" if side == "base" else "base"
+    here = [(row.subject, spread.median, getattr(row, other)) for row in kernels if (spread := getattr(row, side))]
+    if not any(getattr(row, other) for row in kernels):
+        return []
+    total = sum(median for _, median, _ in here)
+    return [_short(name) for name, median, there in here if there is None and median >= _LONG * total]
+
+
+def _short(name: str) -> str:
+    """Return a kernel's name without return type, namespaces, template arguments and parameters."""
+    bare = name.removeprefix("void ").partition("<")[0].partition("(")[0]
+    return bare.rpartition("::")[2] or name[:60]
