@@ -121,7 +121,9 @@ def _slow_cause(case: Case) -> str | None:
 
 def _charge_traffic(case: Case, costs: dict[str, int]) -> dict[str, int]:
     """Return what other traffic on the link cost: what loads lost to it, as far as compute waited for copies."""
-    left = max(sum(_load_copy(case).values()) - costs.get("low_link_rate", 0) - costs.get("remote_numa", 0), 0)
+    # the first layer's load stands alone at the forward's begin: what comes later is what other traffic can stretch
+    later = sum(list(_load_copy(case).values())[1:])
+    left = max(later - costs.get("low_link_rate", 0) - costs.get("remote_numa", 0), 0)
     charged = {}
     for name, lost in case.slowdowns.items():
         charged[name] = min(lost, left)

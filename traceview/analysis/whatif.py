@@ -128,22 +128,24 @@ def _no_sync(edit: _Edit, graph: Graph) -> None:
 
 
 def _own_stream(edit: _Edit, graph: Graph) -> None:
-    """Put load copies of the compute stream on a stream of their own; compute waits for those launched before it."""
+    """Put load copies of the compute stream on a stream of their own.
+
+    What computes a layer then waits for that layer's load; what belongs to no layer, for the loads launched before it.
+    """
     computes = {node.stream for node in graph.operations.values() if node.role is Role.COMPUTE}
-    moved = [node for node in edit.copies(graph) if node.stream in computes]
-    rows = {node.row for node in moved}
-    last_load: dict[int, int] = {}
-    last_other: dict[int, int] = {}
+    moved = {node.row for node in edit.copies(graph) if node.stream in computes}
+    load_of_layer = {node.layer: node.row for node in edit.copies(graph) if node.layer >= 0}
+    last: dict[tuple[bool, int], int] = {}
     for node in sorted(graph.operations.values(), key=lambda one: (one.start, one.row)):
         if node.stream not in computes:
             continue
-        before = last_load if node.row in rows else last_other
+        loads = node.row in moved
+        follows = [last.get((loads, node.stream))]
+        if not loads:
+            follows.append(load_of_layer.get(node.layer, last.get((True, node.stream))))
         node.after = [row for row in node.after if graph.operations[row].stream != node.stream]
-        if node.stream in before:
-            node.after.append(before[node.stream])
-        if node.row not in rows and node.stream in last_load:
-            node.after.append(last_load[node.stream])
-        before[node.stream] = node.row
+        node.after += [row for row in follows if row is not None and graph.operations[row].start <= node.start]
+        last[loads, node.stream] = node.row
 
 
 def _skip(call: Call) -> None:
