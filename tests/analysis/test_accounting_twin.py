@@ -55,8 +55,10 @@ COPY_CALLS = ("cudaMemcpyAsync_v3020", "cudaMemcpyAsync_v3020", "cudaMemcpy_v302
 class SceneMaker:
     """Draws a scene call by call, along the clock of each host thread."""
 
-    def __init__(self, draw: DrawFn) -> None:
+    def __init__(self, draw: DrawFn, orderly: bool) -> None:
         self.draw = draw
+        self.orderly = orderly
+        self.latest = -1
         self.operations: list[Row] = []
         self.calls: list[Row] = []
         self.ranges: list[Row] = []
@@ -82,6 +84,8 @@ class SceneMaker:
     def operation(self, kind: str, launch: int | None, stream: int) -> None:
         submitted = self.pick(0, 60) if launch is None else self.calls[launch]["start"]
         start = max(submitted + self.choose((0, 1, 2, 3, 5, 8, 13, 21)), 0)
+        if self.orderly:
+            start = self.latest = max(start, self.latest + 1)
         row = {"start": start, "end": start + self.pick(1, 12), "kind": kind, "stream": stream, "launch": launch}
         row |= {"direction": None, "memory": None, "bytes": 0}
         if kind == "copy":
@@ -122,9 +126,9 @@ class SceneMaker:
         opened = self.now[MAIN] = max(self.now.values()) + 1
         self.now[LOADER] = opened + self.pick(0, 3)
         for layer in range(layers):
-            self.layer(self.choose((MAIN, MAIN, LOADER)), "load", layer, self.pick(0, 3))
+            self.layer(MAIN if self.orderly else self.choose((MAIN, MAIN, LOADER)), "load", layer, self.pick(0, 3))
             if self.choose((False, False, True)):
-                self.submit(self.choose((MAIN, LOADER)), "kernel")
+                self.submit(MAIN if self.orderly else self.choose((MAIN, LOADER)), "kernel")
             self.layer(MAIN, "compute", layer, self.pick(0, 3))
         for _ in range(self.pick(1, 3 if layers else 8)):
             self.submit(MAIN, self.choose(("kernel", "copy")))
@@ -134,9 +138,14 @@ class SceneMaker:
 
 
 @st.composite
-def scenes(draw: DrawFn, forwards: int = 1, unlaunched: int = 0, layers: tuple[int, int] = (2, 3)) -> SceneMaker:
-    """Draw a scene of some forwards, each on the main thread with loads that a second thread may submit."""
-    scene = SceneMaker(draw)
+def scenes(
+    draw: DrawFn, forwards: int = 1, unlaunched: int = 0, layers: tuple[int, int] = (2, 3), orderly: bool = False
+) -> SceneMaker:
+    """Draw a scene of some forwards, each on the main thread with loads that a second thread may submit.
+
+    In an ``orderly`` one a single thread submits everything and the device starts it in that order.
+    """
+    scene = SceneMaker(draw, orderly)
     for number in range(forwards):
         scene.forward(number, scene.pick(*layers))
     for _ in range(scene.pick(0, unlaunched)):
@@ -188,7 +197,7 @@ def check(scene: SceneMaker, path: Path) -> None:
                 event(category)
 
 
-anything_goes = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+anything_goes = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")
@@ -214,21 +223,14 @@ def test_work_without_a_launch_is_accounted_as_the_twin_accounts_it(scene: Scene
     check(scene, path)
 
 
-def in_launch_order(scene: SceneMaker) -> bool:
-    """Return whether the device runs everything in the order in which it was submitted."""
-    launched = [op for op in scene.operations if op["launch"] is not None]
-    submitted = sorted(launched, key=lambda op: scene.calls[op["launch"]]["start"])
-    return submitted == sorted(launched, key=lambda op: op["start"])
-
-
 @anything_goes
-@given(scene=scenes(forwards=2))
+@given(scene=scenes(forwards=2, orderly=True))
 def test_blocking_calls_cost_what_the_twin_says(scene: SceneMaker, path: Path) -> None:
+    """Of work that overtakes other work nobody can say which call held it up, so here it does not."""
     trace = written(scene, path)
     forwards = find_forwards(trace, ForwardOptions())
     found = find_blocking_calls(trace, forwards, [account(trace, one) for one in forwards])
-    # a read-back is two calls in one, and of work that overtakes other work nobody can say which call held it up
-    assume(in_launch_order(scene) and not found.readback.any())
+    assume(not found.readback.any())  # two calls in one
     costs = dict(zip(zip(found.forward.tolist(), found.start.tolist(), strict=True), found.cost.tolist(), strict=True))
     for number, row in enumerate([row for row in scene.ranges if row["name"].startswith("forward")]):
         twin = brute_force.account(scene.operations, scene.calls, scene.ranges, row)
