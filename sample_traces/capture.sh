@@ -31,6 +31,7 @@ big="--compute-ratio 1.2 --layers 6 --mib-per-layer 256"
   c item_24_layers -- $many --fault item
   c pageable -- $short --pool pageable
   c registered -- $short --pool registered --huge-pages transparent --numa local
+  c contiguous -- $short --layers 4 --mib-per-layer 32 --forwards 2 --warmup 1
   c fragmented -- $short --layers 4 --mib-per-layer 32 --piece-kib 64 --forwards 2 --warmup 1
   c same_stream -- $short --fault same-stream
   c small_copy_first -- $short --fault small-copy-first
