@@ -135,6 +135,7 @@ def test_two_halves_and_two_runs_of_a_healthy_program_are_the_same(tmp_path: Pat
 
 
 FAULTS = {
+    "item": ("scalar_readback", {"accidental_calls", "sync_cost_ns"}),
     "pageable": ("pageable_source", {"implicit_sync", "first_layer_exposed_ns", "load_rate", "accidental_calls"}),
     "same_stream": ("same_stream", {"stream_queue", "overlap_ratio"}),
     "small_copy_first": ("head_of_line", {"engine_queue"}),
