@@ -230,9 +230,10 @@ class Forward:
 def account(operations: list[Row], calls: list[Row], ranges: list[Row], forward: Row) -> Row | None:
     """Return one forward's measures, or None where it has no compute operation.
 
-    Keys: ``t0, t1, makespan, categories, first_layer_exposed, exposed_load, exposed_load_later, ideal, serial,
+    Keys: ``t0, t1, makespan, categories, layered, first_layer_exposed, exposed_load, exposed_load_later, ideal, serial,
     overlap, load_busy, compute_busy, computes, labels, before``. ``labels`` maps each nanosecond of [t0, t1) to its
-    category, ``before`` each idle one to the compute operation after the gap.
+    category, ``before`` each idle one to the compute operation after the gap. ``layered`` says whether layers both load
+    and compute: without that, how loads hide cannot be judged.
     """
     scene = Forward(operations, calls, ranges, forward)
     if not scene.computes:
@@ -259,6 +260,7 @@ def account(operations: list[Row], calls: list[Row], ranges: list[Row], forward:
         "t1": t1,
         "makespan": t1 - t0,
         "categories": categories,
+        "layered": first is not None and any(op["layer"] is not None for op in scene.loads),
         "first_layer_exposed": None if first is None else first["start"] - t0,
         "exposed_load": categories["load_copy"] + categories["load_gap"],
         "exposed_load_later": exposed_later,
