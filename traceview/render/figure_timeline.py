@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.collections import PolyCollection
 
-from traceview.analysis.timeline import What
+from traceview.analysis.timeline import RowKind, What
 from traceview.analysis.timeline_merge import merge_boxes, merge_holes
 from traceview.errors import SelectionError
 from traceview.render.figure import (
@@ -41,7 +41,9 @@ MOST_BOXES = 6_000
 """What more than these would show is below a pixel of the picture."""
 
 _ROW_PX, _ABOVE_PX, _AXIS_PX = 52, 78, 48
-_LEFT_PX, _RIGHT_PX = 172, 22
+_MARGIN_PX, _RIGHT_PX = 22, 22
+_LABEL = 34
+"""characters of a row's label"""
 _HOLE_HEIGHT, _BOX_HEIGHT, _RANGE_HEIGHT = 0.94, 0.62, 0.4
 _WORDS: dict[int, str] = {
     What.CALL: "API call",
@@ -62,15 +64,16 @@ def draw_timeline(drawn: Timeline, style: str, layers: tuple[int | None, int | N
     """
     low, high = _window(drawn, layers)
     legend = _legend(drawn)
-    below = _AXIS_PX + legend_height(legend, _LEFT_PX)
+    left = round(max(text_width(drawable(row.label, _LABEL)) for row in drawn.rows)) + _MARGIN_PX + 8
+    below = _AXIS_PX + legend_height(legend, left)
     height = _ABOVE_PX + _ROW_PX * len(drawn.rows) + below
     with drawing():
         sheet = new_sheet(height)
         axes = sheet.add_axes(
             (
-                _LEFT_PX / WIDTH_PX,
+                left / WIDTH_PX,
                 below / height,
-                1 - (_LEFT_PX + _RIGHT_PX) / WIDTH_PX,
+                1 - (left + _RIGHT_PX) / WIDTH_PX,
                 1 - (below + _ABOVE_PX) / height,
             )
         )
@@ -82,7 +85,7 @@ def draw_timeline(drawn: Timeline, style: str, layers: tuple[int | None, int | N
         _arrows(axes, view)
         _marks(axes, view)
         _titles(sheet, drawn, height)
-        place_legend(sheet, legend, _LEFT_PX)
+        place_legend(sheet, legend, left)
         return written(sheet, style)
 
 
@@ -113,7 +116,7 @@ def _layer_colours(drawn: Timeline) -> dict[int, str]:
 def _rows(axes: Axes, drawn: Timeline) -> None:
     count = len(drawn.rows)
     axes.set_ylim(count - 0.5, -0.5)
-    axes.set_yticks(range(count), [drawable(row.label, 28) for row in drawn.rows], color=INK)
+    axes.set_yticks(range(count), [drawable(row.label, _LABEL) for row in drawn.rows], color=INK)
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", color=LINE)
     axes.spines["left"].set_visible(False)
@@ -146,7 +149,7 @@ def _boxes(axes: Axes, view: View) -> None:
         ]
         place = (own.row, own.start, own.end)
         _rectangles(axes, view, place, colours, height, 3)
-        labelled = zip(own.what.tolist(), own.layer.tolist(), own.name.tolist(), strict=True)
+        labelled = zip(own.row.tolist(), own.what.tolist(), own.layer.tolist(), own.name.tolist(), strict=True)
         write_labels(axes, view, place, [_box_label(view, *one) for one in labelled], colours)
 
 
@@ -156,7 +159,9 @@ def _box_colour(view: View, what: int, layer: int) -> str:
     return BOX_COLOURS[What(what).name.lower()]
 
 
-def _box_label(view: View, what: int, layer: int, name: int) -> str:
+def _box_label(view: View, row: int, what: int, layer: int, name: int) -> str:
+    if what == What.LOAD and layer >= 0 and view.drawn.rows[row].kind is RowKind.COMPUTE:
+        return f"load {layer}"
     if what in (What.LOAD, What.COMPUTE) and layer >= 0:
         return f"L{layer}"
     return drawable(view.drawn.names[name], 40) if name >= 0 else ""
@@ -233,7 +238,7 @@ def _titles(sheet: Figure, drawn: Timeline, height: int) -> None:
                 f" · ideal {milliseconds(measures.ideal_ns)} ms · efficiency {percent(measures.pipeline_efficiency)}"
             )
         about = f"{drawn.title}, index {forward.index}, process {forward.process}, GPU {forward.device}"
-    left = (_LEFT_PX - 150) / WIDTH_PX
+    left = _MARGIN_PX / WIDTH_PX
     sheet.text(left, 1 - 20 / height, title, fontsize=11, va="center", weight="bold")
     sheet.text(left, 1 - 38 / height, about, color=MUTED, va="center")
 

@@ -47,7 +47,7 @@ def render(
 def _timelines(comparison: Comparison, base: Timeline, new: Timeline, data: dict[str, Any]) -> str:
     both = under_each_other(base, new)
     drawn = html_charts.timeline(both)
-    marks = [(side.forward, word) for side, word in ((base, "base ends"), (new, "new ends"))]
+    marks = [(side.forward, word) for side, word in ((base, "base"), (new, "new"))]
     ends = [(one.t1_ns - one.t0_ns, word) for one, word in marks if one is not None]
     drawn["marks"] = [{"at": at, "label": word} for at, word in ((0, "t0"), *ends)]
     if len(ends) == len(marks):
@@ -65,8 +65,7 @@ def _between(comparison: Comparison, base_ns: int, new_ns: int) -> dict[str, Any
     """Return the time between both ends, with what the comparison says of the makespan."""
     judged = [row.verdict for row in comparison.rows if row.measure == "makespan_ns"]
     verdict = judged[0] if judged and judged[0] in (IMPROVED, REGRESSED) else ""
-    label = f"{'+' if new_ns > base_ns else ''}{milliseconds(new_ns - base_ns)} ms"
-    return {"from": min(base_ns, new_ns), "to": max(base_ns, new_ns), "label": label, "verdict": verdict}
+    return {"from": min(base_ns, new_ns), "to": max(base_ns, new_ns), "verdict": verdict}
 
 
 def _changes(comparison: Comparison, first_row: int) -> list[dict[str, Any]]:

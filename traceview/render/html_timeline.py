@@ -139,7 +139,7 @@ def _largest_holes(drawn: Timeline, key: str) -> str:
     order = np.lexsort((holes.start, -holes.spent))[:HOLES_LISTED].tolist()
     heads = [
         '<th scope="col" class="right">at ms</th><th scope="col" class="right">length</th>',
-        '<th scope="col">category</th><th scope="col" class="right">layer</th>',
+        '<th scope="col">category</th><th scope="col" class="right minor">layer</th>',
         '<th scope="col" class="wraps">waits for</th><td class="scripted"></td>',
     ]
     return plain_table(heads, [_hole_row(drawn, hole, key) for hole in order], caption="Largest holes")
@@ -154,7 +154,7 @@ def _hole_row(drawn: Timeline, hole: int, key: str) -> str:
         f'<td class="right">{milliseconds(int(holes.start[hole]) - drawn.zero_ns)}</td>'
         f'<td class="right">{duration(int(holes.spent[hole]))}{several}</td>'
         f'<td><span class="category"><i class="swatch c-{category}"></i>{category}</span></td>'
-        f'<td class="right">{layer if layer >= 0 else ""}</td>'
+        f'<td class="right minor">{layer if layer >= 0 else ""}</td>'
         f'<td class="wraps"><bdi>{escaped(hole_words(drawn, hole))}</bdi></td>'
         f'<td class="scripted"><button type="button" data-show="{key}" data-hole="{hole}">show</button></td>'
     )

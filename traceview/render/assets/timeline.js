@@ -71,7 +71,7 @@ class Timeline {
     this.all = this.firstView();
     this.view = this.all;
     this.drawn = { boxes: [], holes: [] };
-    canvas.style.height = `${ROW_HEIGHT * data.rows.length + 86}px`;
+    canvas.style.height = `${ROW_HEIGHT * data.rows.length + 98}px`;
     register(canvas, (colours) => this.options(colours), (chart) => {
       this.chart = chart;
       this.refresh();
@@ -109,7 +109,7 @@ class Timeline {
     this.colours = colours;
     const over = Math.max(end, this.all[1]);
     return {
-      grid: { left, right: RIGHT, top: 26, bottom: 54 },
+      grid: { left, right: RIGHT, top: 38, bottom: 54 },
       tooltip: tooltip(colours, (hovered) => this.hover(hovered)),
       xAxis: axis(colours, {
         type: "value", min: Math.min(start, this.all[0]) / 1e6, max: over / 1e6,
@@ -155,24 +155,26 @@ class Timeline {
   marks(colours) {
     const { marks } = this.data;
     if (!marks.length) return {};
-    const lines = marks.map(({ at, label }) => ({ xAxis: at / 1e6, name: label }));
+    // every second label a line higher, so that close marks stay readable
+    const lines = [...marks].sort((a, b) => a.at - b.at).map(({ at, label }, index) => ({
+      xAxis: at / 1e6, name: label, label: { distance: 4 + (index % 2) * 13 },
+    }));
     return {
-      markArea: this.between(colours),
+      markArea: this.between(),
       markLine: {
         silent: true, symbol: "none", data: lines, lineStyle: { color: colours.muted, type: "dashed", width: 1 },
-        label: { formatter: ({ name }) => name, color: colours.muted, fontFamily: colours.font, position: "start", distance: 4 },
+        label: { formatter: ({ name }) => name, color: colours.muted, fontFamily: colours.font, position: "start" },
       },
     };
   }
 
   // The time between the ends of two forwards.
-  between(colours) {
+  between() {
     const { between } = this.data;
     if (!between) return undefined;
     return {
       silent: true, itemStyle: { color: `${CHANGES[between.verdict] || "#808080"}29` },
-      label: { color: colours.strong, fontFamily: colours.font, position: "insideTop", backgroundColor: colours.panel, padding: 2 },
-      data: [[{ name: between.label, xAxis: between.from / 1e6 }, { xAxis: between.to / 1e6 }]],
+      data: [[{ xAxis: between.from / 1e6 }, { xAxis: between.to / 1e6 }]],
     };
   }
 
@@ -285,6 +287,8 @@ class Timeline {
   }
 
   textOf(block, what, layer) {
+    const mixed = this.data.rows[block.row].kind === "compute";
+    if (mixed && what === WHAT.load && layer >= 0) return `load ${layer}`;
     if (what === WHAT.load || what === WHAT.compute) return layer >= 0 ? `L${layer}` : this.nameOf(block);
     return this.nameOf(block);
   }
@@ -339,7 +343,8 @@ class Timeline {
     return card(name, [
       ["", `${duration(block.busy)} idle${block.count > 1 ? ` in ${count(block.count)} holes` : ""}`],
       ["", phrase],
-      ["waits for", same ? data.names[cause] : load && layer >= 0 ? `load of layer ${layer}` : ""],
+      [name === "host" ? "in range" : "waits for",
+        same ? data.names[cause] : load && layer >= 0 ? `load of layer ${layer}` : ""],
       ["before layer", layer >= 0 && block.members === 1 ? String(layer) : ""],
       ["at", `${(block.start / 1e6).toFixed(3)} ms`],
     ]);
