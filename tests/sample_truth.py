@@ -46,6 +46,8 @@ class Sample:
 
 
 SAMPLES = {
+    "healthy": Sample("nothing: pinned memory, a load stream, one event per layer"),
+    "contiguous": Sample("healthy: the size of `fragmented`, each layer in one piece"),
     "healthy_40": Sample("nothing: pinned memory, a load stream, one event per layer; 40 forwards"),
     "registered": Sample("healthy: mapped memory in transparent huge pages, registered, bound to the GPU's node"),
     "batch": Sample("healthy: one `cudaMemcpyBatchAsync` per layer, 64 pieces of 4 MiB each"),
@@ -67,6 +69,7 @@ SAMPLES = {
     "page_first": Sample("pages hold all layers of a token: 1,024 copies of 4 KiB per layer", ("submit",)),
     "page_first_direct": Sample("pages hold a layer's tokens together: 64 copies of 1 MiB", ("load_copy",)),
     "sm": Sample("a kernel moves the pages: slower than the copy engine, and it takes SMs", ("load_copy",)),
+    "item": Sample("`.item()` after each layer", WAITING),
     "item_24_layers": Sample("`.item()` after each of 24 thin layers", WAITING),
     "item_stacks": Sample("`.item()` after each layer, captured with CUDA and Python call stacks", WAITING),
     "stream_sync": Sample("the host waits for the compute stream after each layer", WAITING),
