@@ -68,14 +68,14 @@ class Case:
         """Return the forward's measures."""
         return self.measured.measures
 
-    @property
+    @cached_property
     def load_copies(self) -> Ints:
         """Return the rows of the copies that load."""
         rows = self.rows(Role.LOAD)
         copies: Ints = rows[self.trace.operations.kind[rows] == Kind.COPY]
         return copies
 
-    @property
+    @cached_property
     def pageable(self) -> bool:
         """Whether most bytes that the forward loads come from pageable memory."""
         rows, operations = self.load_copies, self.trace.operations
@@ -88,13 +88,13 @@ class Case:
         rows, operations = self.load_copies, self.trace.operations
         return frozenset(operations.launch[rows[operations.memory[rows] == Memory.PAGEABLE]].tolist())
 
-    @property
+    @cached_property
     def moved_by_kernels(self) -> bool:
         """Whether kernels load, so that nothing is known about pieces and rates."""
         rows = self.rows(Role.LOAD)
         return bool((self.trace.operations.kind[rows] == Kind.KERNEL).any())
 
-    @property
+    @cached_property
     def fragmented(self) -> bool:
         """Whether the forward's loads are cut into many small pieces."""
         rows, operations = self.load_copies, self.trace.operations

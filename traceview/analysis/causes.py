@@ -139,10 +139,11 @@ def _lost_rate(case: Case) -> float:
 def _load_copy(case: Case) -> dict[int, int]:
     """Return how long each layer waited for its load while copies ran, in the order in which layers compute."""
     holes = case.accounting.holes
-    rows = holes.category == CATEGORIES.index("load_copy")
-    waited: dict[int, int] = {}
-    for row, length in zip(holes.before[rows].tolist(), holes.lengths[rows].tolist(), strict=True):
-        waited[row] = waited.get(row, 0) + length
+    chosen = np.flatnonzero(holes.category == CATEGORIES.index("load_copy"))
+    # holes stand in time order, so those before one operation follow each other
+    first = np.flatnonzero(np.diff(holes.before[chosen], prepend=-1))
+    total = np.add.reduceat(holes.lengths[chosen], first) if len(chosen) else first
+    waited = dict(zip(holes.before[chosen[first]].tolist(), total.tolist(), strict=True))
     return {layer: waited.get(row, 0) for layer, row in case.accounting.first_of_layer.items()}
 
 

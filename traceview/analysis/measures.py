@@ -152,7 +152,7 @@ def _layers(trace: Trace, forward: Forward, accounting: Accounting) -> tuple[rep
     for layer in order:
         low, high = np.searchsorted(sorted_layer, (layer, layer + 1))
         own = by_layer[low:high]
-        load, compute = (own[forward.role[own] == role] for role in (Role.LOAD, Role.COMPUTE))
+        load, compute = (own[forward.role[own] == role] for role in (int(Role.LOAD), int(Role.COMPUTE)))
         loads, computes = forward.operations[load], forward.operations[compute]
         found.append(
             report.Layer(
