@@ -60,6 +60,7 @@ function pieces(value) {
 
 function drawRates(canvas, { series, ceilings }) {
   canvas.style.height = "300px";
+  const sizes = series.flatMap(({ points }) => points.map(([bytes]) => bytes));
   const top = ceilings.map((ceiling) => ({
     yAxis: ceiling.rate, label: { formatter: `ceiling ${rate(ceiling.rate)}` }, ceiling,
   }));
@@ -68,6 +69,7 @@ function drawRates(canvas, { series, ceilings }) {
     legend: legendOf(colours, series.map(({ label }) => label)),
     tooltip: tooltip(colours, (hovered) => rateCard(series, hovered)),
     xAxis: axis(colours, { type: "log", name: "size", nameLocation: "middle", nameGap: 26, logBase: 2,
+      min: Math.min(...sizes) / 4, max: Math.max(...sizes) * 4,
       axisLabel: { color: colours.muted, formatter: size, hideOverlap: true } }),
     yAxis: axis(colours, { type: "value", min: 0, name: "GB/s",
       max: ({ max }) => (top.some((one) => one.yAxis > max) ? Math.ceil(Math.max(...top.map((one) => one.yAxis)) / 10 + 0.3) * 10 : null) }),
