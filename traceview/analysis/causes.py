@@ -68,8 +68,7 @@ def _charge_calls(case: Case, costs: dict[str, int]) -> dict[str, int]:
         meant = blocking.boundary[rows] | blocking.allowed[rows]
         for position in np.flatnonzero((part.cost > 0) & ~meant).tolist():
             costs[_cause_of_call(case, int(rows[position]))] += int(part.cost[position])
-        spans = intervals.union(part.since[part.cost > 0], part.until[part.cost > 0])
-        left -= intervals.intersect(host_holes, intervals.intersect(spans, part.idle)).length
+        left -= intervals.intersect(host_holes, part.caused).length
     return {"host": max(left, 0)}
 
 

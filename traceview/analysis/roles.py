@@ -77,8 +77,9 @@ def find_roles(operations: Operations, named: Ints, by_share: Flags, mover: Flag
 
     unnamed_mover = mover & by_share[stream] & ~in_load.any()
     on_load = np.isin(stream, stream[in_load]) if in_load.any() else by_share[stream]
-    works = runs & ~unnamed_mover & (kind != Kind.MEMSET)
-    on_compute = np.isin(stream, stream[in_compute & runs] if in_compute.any() else stream[works])
+    works = ((kind == Kind.KERNEL) | (kind == Kind.GRAPH)) & ~unnamed_mover
+    named_work = in_compute & runs
+    on_compute = np.isin(stream, stream[named_work] if named_work.any() else stream[works])
 
     computes = np.select([runs, d2h, h2d], [Role.COMPUTE, Role.READBACK, Role.INPUT], Role.OTHER)
     elsewhere = np.select(

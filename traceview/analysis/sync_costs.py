@@ -29,12 +29,12 @@ class IdleAfter:
 
     rows: Ints
     """which of the calls that were asked for"""
-    since: Ints
-    until: Ints
-    """window in which idle time is the call's doing; windows of different calls never overlap"""
     cost: Ints
-    idle: Intervals
-    """all idle time before operations of that thread that a blocking call could have caused"""
+    """idle ns that each of them caused"""
+    caused: Intervals
+    """that idle time, of all these calls"""
+    by: Ints
+    """for each member of ``caused``, the position in ``rows`` of the call that caused it"""
 
 
 def find_idle_after(
@@ -51,8 +51,15 @@ def find_idle_after(
         rows = np.flatnonzero(thread == one)
         idle, launched = _idle_of(trace, accounting, one)
         until = np.minimum(np.append(start[rows][1:], _NEVER), _queue_full(trace, forward, one, start[rows]))
-        since = np.maximum(start[rows], _first_at_or_after(launched, idle.start, start[rows]))
-        yield IdleAfter(rows, since, until, intervals.coverage(idle, since, until), idle)
+        opened = np.flatnonzero(until > start[rows])
+        windows = Intervals(start[rows[opened]], until[opened])
+        parts = intervals.intersect(idle, windows)
+        by = opened[intervals.covering(windows, parts.start)]
+        after = launched[intervals.covering(idle, parts.start)] >= start[rows[by]]
+        caused, by = Intervals(parts.start[after], parts.end[after]), by[after]
+        cost = np.zeros(len(rows), dtype=np.int64)
+        np.add.at(cost, by, caused.end - caused.start)
+        yield IdleAfter(rows, cost, caused, by)
 
 
 def _idle_of(trace: Trace, accounting: Accounting, thread: int) -> tuple[Intervals, Ints]:
