@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from traceview.nsys.database import open_database
+from traceview.nsys.database import check_file, open_database
 from traceview.nsys.export import REPORT_SUFFIXES, export_report
 from traceview.nsys.reader import read_database
 from traceview.selection import select_device, select_process, select_window, window_bounds
@@ -39,11 +40,29 @@ def read(
 
     Raises ``InputError`` for what cannot be read and ``SelectionError`` where the selection matches nothing.
     """
-    source = Path(path)
     # moments count from the first event of what the other options keep, so only a window alone says what to read
     alone = window_ms is not None and process is None and device is None
-    wanted = _Wanted(metrics, window_ms if alone else None)
-    trace = _read_report(source, nsys, wanted) if source.suffix in REPORT_SUFFIXES else _read_export(source, wanted)
+    whole = _read_file(Path(path), nsys, _Wanted(metrics, window_ms if alone else None))
+    return _select(whole, process, device, window_ms)
+
+
+def read_through(cache: Path, path: Path, *, nsys: str | None = None, metrics: bool = False, **selection: Any) -> Trace:
+    """Read a capture like :func:`read`, and keep it whole in the folder ``cache``, or take it from there.
+
+    Warns (``RuntimeWarning``) where it cannot be kept. Raises ``OutputError`` where ``cache`` is no folder.
+    """
+    from traceview.cache import through_cache
+
+    if path.suffix not in REPORT_SUFFIXES:
+        check_file(path)
+    make = partial(_read_file, path, nsys, _Wanted(metrics, None))
+    whole, complaint = through_cache(cache, path, f"metrics={metrics}", make)
+    if complaint is not None:
+        warnings.warn(complaint, RuntimeWarning, stacklevel=2)
+    return _select(whole, selection.get("process"), selection.get("device"), selection.get("window_ms"))
+
+
+def _select(trace: Trace, process: int | None, device: int | None, window_ms: tuple[float, float] | None) -> Trace:
     if process is not None:
         trace = select_process(trace, process)
     if device is not None:
@@ -59,6 +78,12 @@ class _Wanted:
 
     metrics: bool
     window_ms: tuple[float, float] | None
+
+
+def _read_file(source: Path, nsys: str | None, wanted: _Wanted) -> Trace:
+    if source.suffix in REPORT_SUFFIXES:
+        return _read_report(source, nsys, wanted)
+    return _read_export(source, wanted)
 
 
 def _read_export(path: Path, wanted: _Wanted) -> Trace:

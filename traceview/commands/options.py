@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -47,6 +48,12 @@ _SELECTION = (
     click.option("--process", type=int, metavar="PID", help="Only this process id."),
     click.option("--device", type=int, metavar="N", help="Only this CUDA device id."),
     click.option("--window", type=Slice(float), metavar="A:B", help="Only from A to B ms after the first event."),
+    click.option(
+        "--cache",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Keep traces there as they were read.",
+    ),
     click.option("--nsys", metavar="PROGRAM", help="The nsys that exports a .nsys-rep; else $NSYS, PATH, /opt/nvidia."),
 )
 
@@ -152,18 +159,25 @@ def forward_options(command: Command) -> Command:
 
 def read_trace(chosen: dict[str, Any]) -> Trace:
     """Read the trace that the trace options name."""
-    from traceview.reading import read
+    from traceview.reading import read, read_through
 
     low, high = chosen["window"] or (None, None)
-    window = None if chosen["window"] is None else (low or 0.0, float("inf") if high is None else high)
-    return read(
-        chosen["path"],
-        nsys=chosen["nsys"],
-        process=chosen["process"],
-        device=chosen["device"],
-        window_ms=window,
-        metrics=chosen.get("metrics", False),
-    )
+    wanted = {
+        "nsys": chosen["nsys"],
+        "process": chosen["process"],
+        "device": chosen["device"],
+        "window_ms": None if chosen["window"] is None else (low or 0.0, float("inf") if high is None else high),
+        "metrics": chosen.get("metrics", False),
+    }
+    cache = chosen.get("cache")
+    if cache is None:
+        return read(chosen["path"], **wanted)
+    with warnings.catch_warnings(record=True) as complaints:
+        warnings.simplefilter("always", RuntimeWarning)
+        trace = read_through(cache, chosen["path"], **wanted)
+    for complaint in complaints:
+        click.echo(f"traceview: {complaint.message}", err=True)
+    return trace
 
 
 def machine_of(chosen: dict[str, Any]) -> MachineOptions:
