@@ -41,6 +41,11 @@ class Database:
         """Return whether the table exists and holds a row."""
         return table in self.tables and bool(self.rows(f'SELECT 1 FROM "{table}" LIMIT 1'))  # noqa: S608
 
+    @property
+    def uri(self) -> str:
+        """Return what opens the file for reading only, without locks and without anything written beside it."""
+        return read_only_uri(self.path)
+
     def require(self, table: str, columns: Iterable[str]) -> None:
         """Raise ``InputError`` unless a table has all of some columns."""
         for name in sorted(set(columns) - self.tables[table]):
@@ -76,6 +81,11 @@ def readable(path: Path, table: str = "") -> Iterator[None]:
         raise InputError(f"{path}: {what}: {error}", EXPORT_AGAIN) from error
 
 
+def read_only_uri(path: Path) -> str:
+    """Return the SQLite URI that opens a file read-only and as one that nobody changes."""
+    return f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+
+
 def open_database(path: Path) -> Database:
     """Open an SQLite export read-only and immutable.
 
@@ -84,7 +94,7 @@ def open_database(path: Path) -> Database:
     """
     check_file(path)
     with readable(path):
-        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+        connection = sqlite3.connect(read_only_uri(path), uri=True)
         try:
             return Database(path, connection, _tables(connection))
         except BaseException:
