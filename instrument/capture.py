@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from instrument.errors import InstrumentError
-from instrument.outcome import SCHEMA
+from instrument.workload.outcome import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

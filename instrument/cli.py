@@ -12,11 +12,11 @@ from typing import Any
 
 import click
 
-from instrument import options as choices
 from instrument.errors import InstrumentError, WrongUsageError
-from instrument.plan import LAYOUTS, make_plan, plan_json, plan_text
+from instrument.workload import options as choices
+from instrument.workload.plan import LAYOUTS, make_plan, plan_json, plan_text
 
-LAZY_COMMANDS = {"attach": "instrument.attach"}
+LAZY_COMMANDS = {"attach": "instrument.attaching.command"}
 """Commands that live in modules of their own, imported only when they are asked for."""
 
 DEFAULT_LINK_GBPS = 63.0
@@ -148,8 +148,8 @@ def _run_workload(wanted: choices.Options) -> dict[str, Any]:
         import torch
     except ImportError:
         raise InstrumentError("PyTorch is missing: pip install torch, or add --dry-run to see the plan") from None
-    from instrument.outcome import summary
-    from instrument.workload import run as run_workload
+    from instrument.workload.outcome import summary
+    from instrument.workload.run import run as run_workload
 
     try:
         line = run_workload(wanted)

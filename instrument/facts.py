@@ -33,12 +33,13 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from instrument import driver
-from instrument.gpu_facts import device_facts, load_nvml
-from instrument.host_pages import page_sizes, pages_by_node
+from instrument.cuda import driver
+from instrument.errors import UnreadableError
+from instrument.machine.gpu_facts import device_facts, load_nvml
+from instrument.machine.host_pages import page_sizes, pages_by_node
+from instrument.machine.readings import Readings
 from instrument.naming import FACTS_PREFIX
 from instrument.ranges import mark
-from instrument.readings import Readings, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,8 +10,8 @@ import pytest
 from sample_truth import FOLDER, MEASURES, SAMPLES, TOLERANCE, commands, readme, sha256, truth
 
 import traceview
-from instrument.options import FAULTS, MOVERS, POOLS
-from instrument.plan import LAYOUTS
+from instrument.workload.options import FAULTS, MOVERS, POOLS
+from instrument.workload.plan import LAYOUTS
 from traceview.model import Content, Direction
 
 HEALTHY = [name for name, sample in SAMPLES.items() if not sample.lost_to and name != "contiguous"]

@@ -98,6 +98,13 @@ def test_files_say_in_their_names_what_they_are_about() -> None:
     assert [str(path) for path in MODULES if FORBIDDEN_NAMES & {*path.parent.parts, path.stem}] == []
 
 
+def test_every_folder_of_code_is_installed() -> None:
+    """setuptools takes the folders that are listed, and leaves out the others without a word."""
+    listed = re.search(r"^packages = \[\n(.*?)^\]", (ROOT / "pyproject.toml").read_text(), re.DOTALL | re.MULTILINE)
+    assert listed
+    assert set(re.findall(r'"([\w.]+)"', listed[1])) == {".".join(path.parent.parts) for path in MODULES}
+
+
 def test_foreign_names_stop_at_the_reader() -> None:
     outside = [path for path in OURS if path.parts[1] != "nsys"]
     found = {str(path): NSIGHT_NAMES.findall(text(path)) for path in outside}

@@ -15,10 +15,12 @@ from typing import Any
 import pytest
 from recording_domain import RecordingDomain, listening, touched_memory
 
-from instrument import driver, facts
+from instrument import facts
+from instrument.cuda import driver
+from instrument.errors import UnreadableError
 from instrument.facts import HostBuffer
-from instrument.gpu_facts import device_facts
-from instrument.readings import Readings, UnreadableError
+from instrument.machine.gpu_facts import device_facts
+from instrument.machine.readings import Readings
 
 __all__ = ["listening", "touched_memory"]
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from instrument.cli import cli, main
-from instrument.options import FAULTS, Options, options_from
+from instrument.workload.options import FAULTS, Options, options_from
 
 
 def ends(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -1,0 +1,1 @@
+"""Gives functions of a program ranges without touching its code."""
