@@ -87,4 +87,5 @@ def find_roles(operations: Operations, named: Ints, by_share: Flags, mover: Flag
         [Role.LOAD, Role.LOAD, Role.INPUT, Role.WRITEBACK, Role.COMPUTE],
         Role.OTHER,
     )
-    return np.select([in_load, in_compute], [int(Role.LOAD), computes], elsewhere)
+    roles: Ints = np.select([in_load, in_compute], [int(Role.LOAD), computes], elsewhere).astype("int8")
+    return roles

@@ -36,10 +36,12 @@ def find_submissions(trace: Trace, named: NamedRanges, by_name: Ints, placed: Pl
     inside = np.flatnonzero((placed.span >= 0) & (trace.operations.launch >= 0))
     launch = trace.operations.launch[inside]
     loads = (placed.meaning[inside] == Named.LOAD) & (by_name[inside] != Named.LOAD)
-    keys = np.stack((loads, placed.span[inside], calls.thread[launch]))
-    order = np.lexsort((launch, *keys[1:]))
-    keys, launch, loads = keys[:, order], launch[order], loads[order]
-    changes = np.any(keys[:, 1:] != keys[:, :-1], axis=0)
+    runs = (calls.thread[launch].astype(np.int64) << 32) | placed.span[inside]
+    # both are nearly in order, which stable sorts are fast on
+    order = np.argsort(launch, kind="stable")
+    order = order[np.argsort(runs[order], kind="stable")]
+    runs, launch, loads = runs[order], launch[order], loads[order]
+    changes = (runs[1:] != runs[:-1]) | (loads[1:] != loads[:-1])
     first = launch[np.concatenate(([True], changes))[: len(order)] & loads]
     last = launch[np.concatenate((changes, [True]))[: len(order)] & loads]
     return Submissions(

@@ -34,7 +34,7 @@ def read_stacks(
     database: Database, api: ApiRows, calls: Calls, operations: Operations
 ) -> tuple[Ints, tuple[Stack, ...]]:
     """Return, for each call, the index of its stack or -1, and the distinct stacks of the calls that block."""
-    index = np.full(len(calls), -1, dtype=np.int64)
+    index = np.full(len(calls), -1, dtype="int32")
     rows = _blocking(calls, operations)
     native = _native_stacks(database, np.unique(calls.stack[rows]))
     python = _python_stacks(database, api, rows)
