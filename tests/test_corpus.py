@@ -48,14 +48,14 @@ def query(path: Path, sql: str) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_is_answered_exactly_and_left_untouched(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = hashlib.sha256(path.read_bytes()).hexdigest(), sorted(os.listdir(path.parent))
+    before = hashlib.sha256(path.read_bytes()).hexdigest(), sorted(path.parent.iterdir())
     made = report(path, capsys)
     for style in ("text", "markdown"):
         with pytest.raises(SystemExit) as stopped:
             run(["report", str(path), "--format", style])
         assert stopped.value.code == 0
         assert capsys.readouterr().out.strip()
-    assert (hashlib.sha256(path.read_bytes()).hexdigest(), sorted(os.listdir(path.parent))) == before
+    assert (hashlib.sha256(path.read_bytes()).hexdigest(), sorted(path.parent.iterdir())) == before
     for forward in made["forwards"]:
         assert sum(forward["accounting"].values()) == forward["makespan_ns"] == forward["t1_ns"] - forward["t0_ns"]
         assert min(forward["accounting"].values()) >= 0

@@ -13,7 +13,7 @@ from traceview.cli import run
 from traceview.reading import read
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
-HEALTHY, ITEM = SAMPLES / "healthy.sqlite", SAMPLES / "item.sqlite"
+HEALTHY, ITEM = SAMPLES / "healthy.sqlite", SAMPLES / "item_24_layers.sqlite"
 
 
 def traceview(*arguments: str | Path) -> int:

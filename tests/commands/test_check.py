@@ -56,7 +56,7 @@ def budget(tmp_path: Path) -> Path:
 @pytest.fixture
 def cut(tmp_path: Path) -> Path:
     path = tmp_path / "cut.sqlite"
-    path.write_bytes(HEALTHY.read_bytes()[:100_000])
+    path.write_bytes(HEALTHY.read_bytes()[:50_000])
     return path
 
 

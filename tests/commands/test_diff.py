@@ -89,7 +89,7 @@ def test_too_few_samples_cannot_be_judged(capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_trace_that_cannot_be_read_is_no_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cut = tmp_path / "cut.sqlite"
-    cut.write_bytes(HEALTHY.read_bytes()[:100_000])
+    cut.write_bytes(HEALTHY.read_bytes()[:50_000])
     assert diff(HEALTHY, cut, "--fail-on", "regression") == 3
     assert diff(HEALTHY, cut) == 1
     out, err = capsys.readouterr()

@@ -9,7 +9,7 @@ from report_samples import EMPTY, MS, SAMPLES, accounting, faulty, forward, heal
 from traceview.render.layout import layout
 from traceview.render.tables import CODE
 from traceview.render.verdict import PHRASES, median_forward, verdict
-from traceview.report import CATEGORIES, Report
+from traceview.report import CATEGORIES, Report, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,8 @@ def words(lines: Sequence[Line]) -> str:
 
 def judged(account: dict[str, int], **values: Any) -> str:
     """Return the verdict on one measured forward."""
-    return words(verdict(replace(healthy(), forwards=(forward(1, measures(account, **values)),))))
+    only = forward(1, measures(account, **values))
+    return words(verdict(replace(healthy(), forwards=(only,), summary=Summary(1, only.measures))))
 
 
 def test_a_load_that_hides_is_said_to_hide() -> None:
@@ -37,8 +38,22 @@ def test_loads_longer_than_compute_are_the_limit_and_not_a_fault() -> None:
     assert "Loads take 9.72 ms, compute 5 ms" in said
 
 
-def test_a_slow_forward_names_its_largest_loss() -> None:
+def test_a_slow_forward_names_its_costliest_finding() -> None:
     said = words(verdict(faulty()))
+    assert said.startswith("A forward takes 79.74 ms: 59.1 ms (74 %) is pageable_source, ")
+    assert "Also host_bound 421 µs." in said
+    assert "ideal" not in said
+
+
+def test_the_ideal_is_told_where_the_loads_are_not_at_fault() -> None:
+    found = [finding for finding in faulty().findings if finding.id == "host_bound"]
+    said = words(verdict(replace(faulty(), findings=tuple(found))))
+    assert said.startswith("A forward takes 79.74 ms: 421 µs (0.5 %) is host_bound, ")
+    assert "With these loads and this compute 63.71 ms is ideal: 80 % efficiency." in said
+
+
+def test_a_slow_forward_without_findings_names_its_largest_loss() -> None:
+    said = words(verdict(replace(faulty(), findings=())))
     assert said.startswith("A forward takes 79.74 ms where 63.71 ms is ideal: 80 % efficiency.")
     assert "Largest loss: implicit_sync, 59.1 ms (74 %)" in said
 
