@@ -52,7 +52,7 @@ big="--compute-ratio 1.2 --layers 6 --mib-per-layer 256"
   c load_bound -- --compute-ratio 0.5
   c writeback -- --compute-ratio 1.5 --writeback
   c storage -- $short --layers 4 --mib-per-layer 16 --storage "$file"
-  c storage_thread -- $short --layers 4 --mib-per-layer 16 --storage "$file" --storage-io direct --fault thread
+  c storage_direct -- $short --layers 4 --mib-per-layer 16 --storage "$file" --storage-io direct
   c item_stacks --cuda-stacks --python-stacks -- $short --layers 12 --fault item --forwards 2 --warmup 1
   c healthy_40 -- $short --forwards 40
   c small_copy_first_40 -- $short --fault small-copy-first --forwards 40

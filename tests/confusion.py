@@ -46,7 +46,7 @@ PLANTED = {
     "small_copy_first": "head_of_line",
     "small_copy_first_40": "head_of_line",
     "storage": "host_bound",
-    "storage_thread": "late_submission",
+    "storage_direct": "host_bound",
     "stream_sync": "accidental_sync",
     "thread": NONE,
     "writeback": NONE,

@@ -82,11 +82,7 @@ SAMPLES = {
     "device_sync": Sample("the host waits for the whole device after each layer", WAITING),
     "alloc_free": Sample("device memory is allocated and freed after each layer", ("implicit_sync",)),
     "storage": Sample("each layer is read from a file and staged in the pool first", ("host",)),
-    "storage_thread": Sample(
-        "the same with `O_DIRECT` in a loader thread: loads wait for storage",
-        ("load_gap",),
-        "the loader thread takes Python's lock between the event and the launch of the kernel after it",
-    ),
+    "storage_direct": Sample("the same with `O_DIRECT`, past the page cache", ("host",)),
 }
 """Every capture of the workload, by the name of its files."""
 
