@@ -278,11 +278,21 @@ def account(operations: list[Row], calls: list[Row], ranges: list[Row], forward:
 def flow_shop(loads: list[Row], computes: list[Row]) -> tuple[int, int]:
     """Return the ideal and the serial time of loading and computing layer after layer.
 
-    Reading: layers follow each other as they begin to compute; those that only load come last, by number.
+    Reading: layers follow each other as they begin to compute; those that only load come last, by number. In the ideal
+    a nanosecond counts for the first layer that has it, and loads of layers that do not compute are left out.
     """
     computed = list(dict.fromkeys(op["layer"] for op in computes if op["layer"] is not None))
     layers = [*computed, *sorted({op["layer"] for op in loads if op["layer"] is not None} - set(computed))]
     load = [len(busy([op for op in loads if op["layer"] == layer])) for layer in layers]
     compute = [len(busy([op for op in computes if op["layer"] == layer])) for layer in layers]
-    ways = [sum(load[: k + 1]) + sum(compute[k:]) for k in range(len(layers))]
+    added: list[list[int]] = []
+    for rows in (loads, computes):
+        seen: set[int] = set()
+        shares = []
+        for layer in computed:
+            own = busy([op for op in rows if op["layer"] == layer])
+            shares.append(len(own - seen))
+            seen |= own
+        added.append(shares)
+    ways = [sum(added[0][: k + 1]) + sum(added[1][k:]) for k in range(len(computed))]
     return max(ways, default=0), sum(load) + sum(compute)

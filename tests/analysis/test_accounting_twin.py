@@ -181,6 +181,9 @@ def check(scene: SceneMaker, path: Path) -> None:
         measures = measure(trace, by_name[row["name"]], found, baseline).measures
         for name in MEASURES:
             judged = twin["layered"] or name not in NEED_LAYERS
+            if name == "ideal":
+                # layers that overtake each other have no ideal in fixed order
+                judged = judged and twin["ideal"] <= twin["makespan"]
             assert getattr(measures, f"{name}_ns") == (twin[name] if judged else None), name
         for category, spent in twin["categories"].items():
             if spent:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from traceview.analysis.spans import Placement
     from traceview.model import Flags, Ints, Trace
 
-_NUMBER = re.compile(r"-?\d+$")
+_NUMBER = re.compile(r"(?<![A-Za-z0-9)\]])-\d+$|\d+$")
+_NUMBER_LENGTH = 10
 
 
 @dataclass(frozen=True)
@@ -171,8 +172,8 @@ def _mark_warmup(found: list[Forward], warmup: int | None, known: tuple[int, ...
 
 
 def _number(name: str) -> int:
-    found = _NUMBER.search(name)
-    return int(found.group()) if found and len(found.group()) < 10 else 0
+    found = _NUMBER.search(name[-2 * _NUMBER_LENGTH :])
+    return int(found.group()) if found and len(found.group()) < _NUMBER_LENGTH else 0
 
 
 def _select(found: list[Forward], selected: tuple[int | None, int | None] | None, count: int) -> tuple[Forward, ...]:

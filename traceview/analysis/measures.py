@@ -32,10 +32,12 @@ def measure(trace: Trace, forward: Forward, accounting: Accounting, baseline: Ke
     exposed = [accounting.exposed_ns[layer] for layer in accounting.first_of_layer]
     loads = [layer.load_busy_ns for layer in layers]
     computes = [layer.compute_busy_ns for layer in layers]
-    ideal = ideal_makespan(loads, computes)
+    ideal = ideal_makespan(*layer_shares(trace, forward, accounting))
     rows = forward.rows(Role.LOAD)
     # a forward in which no load was found says nothing about how its loads hide
     has_layers = bool(layers) and first is not None and any(loads)
+    # layers that overtake each other are no pipeline in fixed order: its ideal says nothing of them
+    ordered = has_layers and ideal <= accounting.makespan_ns
     measures = report.Measures(
         makespan_ns=accounting.makespan_ns,
         lead_in_ns=max(accounting.t0_ns - forward.start, 0),
@@ -44,9 +46,9 @@ def measure(trace: Trace, forward: Forward, accounting: Accounting, baseline: Ke
         else None,
         exposed_load_ns=sum(exposed) if has_layers else None,
         exposed_load_later_ns=sum(exposed[1:]) if has_layers else None,
-        ideal_ns=ideal if has_layers else None,
+        ideal_ns=ideal if ordered else None,
         serial_ns=sum(loads) + sum(computes) if has_layers else None,
-        pipeline_efficiency=ideal / accounting.makespan_ns if has_layers and accounting.makespan_ns else None,
+        pipeline_efficiency=ideal / accounting.makespan_ns if ordered and accounting.makespan_ns else None,
         hidden=overlap / load.length if load.length else None,
         load_busy_ns=load.length,
         compute_busy_ns=compute.length,
@@ -78,6 +80,23 @@ def ideal_makespan(loads: Sequence[int], computes: Sequence[int]) -> int:
     loaded = np.cumsum(np.array(loads, dtype=np.int64))
     remaining = np.cumsum(np.array(computes, dtype=np.int64)[::-1])[::-1]
     return int((loaded + remaining).max(initial=0))
+
+
+def layer_shares(trace: Trace, forward: Forward, accounting: Accounting) -> tuple[list[int], list[int]]:
+    """Return the ns of load and of compute that each layer adds to those of the layers before it, as they compute.
+
+    That is their busy time, but for layers that run beside each other: a nanosecond counts once. A load whose layer
+    does not compute in this forward delays nothing in it and is left out.
+    """
+    shares: tuple[list[int], list[int]] = ([], [])
+    for role, share in zip((Role.LOAD, Role.COMPUTE), shares, strict=True):
+        seen = intervals.empty()
+        for layer in accounting.first_of_layer:
+            own = _busy(trace, forward.operations[(forward.layer == layer) & (forward.role == role)])
+            share.append(intervals.subtract(own, seen).length)
+            start, end = (np.concatenate(parts) for parts in zip(seen, own, strict=True))
+            seen = intervals.union(start, end)
+    return shares
 
 
 def summarise(forwards: Sequence[report.Forward]) -> report.Summary | None:

@@ -9,6 +9,7 @@ the replay without edits gives the measured times exactly.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ from traceview.analysis.roles import Role
 from traceview.model import CallKind, Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from traceview.analysis.forwards import Forward
     from traceview.model import Ints, Trace
 
@@ -82,39 +85,64 @@ def build_graph(trace: Trace, forward: Forward) -> Graph:
 
 def makespan(graph: Graph) -> int:
     """Return the makespan that the graph's durations give: first load or compute start to last compute end."""
-    call_start, call_end, op_end, op_start = _Times(), _Times(), _Times(), _Times()
-    previous: dict[int, int] = {}
-    for _, order, row in _nodes(graph):
-        if order == _OPERATION:
+    call_start: _Times = {}
+    call_end: _Times = {}
+    op_start: _Times = {}
+    op_end: _Times = {}
+    previous = _previous(graph)
+    for kind, row in _in_order(graph, previous):
+        if kind == _OPERATION:
             node = graph.operations[row]
-            ready = [op_end[one] + node.lag for one in node.after]
-            if node.launch in graph.calls:
+            ready = [op_end[one] + node.lag for one in node.after if one in op_end]
+            if node.launch in call_start:
                 ready.append(call_start[node.launch] + node.launch_lag)
             op_start[row] = max(ready, default=node.start)
             op_end[row] = op_start[row] + node.duration
-        elif order == _CALL_START:
+        elif kind == _CALL_START:
             call = graph.calls[row]
-            call_start[row] = previous.get(call.thread, call.start - call.gap) + call.gap
+            call_start[row] = call_end.get(previous.get(row, -1), call.start - call.gap) + call.gap
         else:
             call = graph.calls[row]
-            waited = max((op_end[one] for one in call.waits_for), default=0)
+            waited = max((op_end[one] for one in call.waits_for if one in op_end), default=call_start[row])
             call_end[row] = max(call_start[row], waited) + call.duration
-            previous[call.thread] = call_end[row]
     works = [node.row for node in graph.operations.values() if node.role in (Role.LOAD, Role.COMPUTE)]
     computes = [node.row for node in graph.operations.values() if node.role is Role.COMPUTE]
     return max(op_end[row] for row in computes) - min(op_start[row] for row in works)
 
 
 _Times = dict[int, int]
-_CALL_END, _OPERATION, _CALL_START = 0, 1, 2
+_Node = tuple[str, int]
+_CALL_START, _OPERATION, _CALL_END = "call starts", "operation", "call ends"
 
 
-def _nodes(graph: Graph) -> list[tuple[int, int, int]]:
-    """Return all nodes in an order in which everything comes after what it depends on: that of the measured times."""
-    nodes = [(node.start, _OPERATION, row) for row, node in graph.operations.items()]
-    nodes += [(call.start, _CALL_START, row) for row, call in graph.calls.items()]
-    nodes += [(call.end, _CALL_END, row) for row, call in graph.calls.items()]
-    return sorted(nodes)
+def _previous(graph: Graph) -> dict[int, int]:
+    """Return, for each call, the one before it on its thread."""
+    before: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for row in sorted(graph.calls):
+        thread = graph.calls[row].thread
+        if thread in last:
+            before[row] = last[thread]
+        last[thread] = row
+    return before
+
+
+def _in_order(graph: Graph, previous: dict[int, int]) -> Iterator[_Node]:
+    """Return all nodes so that each comes after what it depends on; where times leave a circle, by time."""
+    needs: dict[_Node, list[_Node]] = {}
+    for row, node in graph.operations.items():
+        needs[_OPERATION, row] = [(_OPERATION, one) for one in node.after]
+        if node.launch in graph.calls:
+            needs[_OPERATION, row].append((_CALL_START, node.launch))
+    for row, call in graph.calls.items():
+        needs[_CALL_START, row] = [(_CALL_END, previous[row])] if row in previous else []
+        needs[_CALL_END, row] = [(_CALL_START, row), *((_OPERATION, one) for one in call.waits_for)]
+    try:
+        yield from list(TopologicalSorter(needs).static_order())
+    except CycleError:
+        rank = {_CALL_START: 0, _OPERATION: 1, _CALL_END: 2}
+        times = {node: (graph.operations if node[0] == _OPERATION else graph.calls)[node[1]].start for node in needs}
+        yield from sorted(needs, key=lambda node: (times[node], node[1], rank[node[0]]))
 
 
 def _end(node: Operation) -> int:

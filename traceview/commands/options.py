@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -43,7 +44,7 @@ class Slice(click.ParamType):  # type: ignore[type-arg]  # generic in new versio
         return sides
 
 
-_TRACE = click.argument("path", metavar="TRACE", type=click.Path(path_type=Path))
+_TRACE = click.argument("path", metavar="TRACE", type=click.Path(path_type=Path, readable=False))
 _SELECTION = (
     click.option("--process", type=int, metavar="PID", help="Only this process id."),
     click.option("--device", type=int, metavar="N", help="Only this CUDA device id."),
@@ -74,9 +75,12 @@ class Override(click.ParamType):  # type: ignore[type-arg]  # generic in new ver
         if name not in known:
             self.fail(f"{name!r} is no threshold; there is: {', '.join(known)}", param, ctx)
         try:
-            return name, float(number)
+            value = float(number)
         except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
             self.fail(f"{number!r} is no number", param, ctx)
+        return name, value
 
 
 class Pcie(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only

@@ -183,7 +183,7 @@ MEMORIES = {
     "MANAGED_STATIC": Memory.MANAGED,
 }
 
-_ABI_SUFFIX = re.compile(r"(?:_v\d+)?(?:_ptsz|_ptds)?$")
+_ABI_SUFFIX = re.compile(r"(?:_v\d+|_ptsz|_ptds)*$")
 _CALL_KINDS = (
     (CallKind.SYNC, re.compile(r"cuda(?:Device|Stream|Event|Thread)Synchronize|cu(?:Ctx|Stream|Event)Synchronize")),
     (CallKind.ASYNC_COPY, re.compile(r"cu(?:da)?Memcpy\w*Async")),
