@@ -24,6 +24,7 @@ import numpy as np
 
 from traceview import model
 from traceview.errors import InputError, OutputError
+from traceview.nsys.database import identify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,11 +44,14 @@ def through_cache(folder: Path, path: Path, variant: str, make: Callable[[], Tra
     """
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder} is no folder", "name a folder with --cache")
+    before = identify(path)
     entry = folder / f"{_key(path, variant)}{SUFFIX}"
     found = _load(entry)
     if found is not None:
         return replace(found, capture=replace(found.capture, path=path)), None
     trace = make()
+    if identify(path) != before:
+        return trace, f"{path} was replaced or written while it was read: the trace was not kept"
     try:
         _store(entry, trace)
     except OSError as error:

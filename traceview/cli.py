@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -68,7 +71,18 @@ def main() -> None:
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 answered, 1 unreadable input, 2 wrong usage, 130 interrupted."""
+    _prepare_streams()
     sys.exit(_status(arguments))
+
+
+def _prepare_streams() -> None:
+    """Give a closed standard stream a place to go, and let characters that an encoding lacks become ``?``."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - as long as the process
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _status(arguments: Sequence[str] | None) -> int:
@@ -91,10 +105,13 @@ def _status(arguments: Sequence[str] | None) -> int:
         # the reader of the pipe has gone; keep the interpreter from writing to it once more at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        return _complain(f"the output could not be written: {error.strerror or error}", "is the disk full?", 1)
     return status if isinstance(status, int) else 0
 
 
 def _complain(message: str, hint: str, status: int) -> int:
     line = " ".join(f"{message.rstrip('.')}: {hint}".split() if hint else message.split())
-    click.echo(f"traceview: {''.join(one if one.isprintable() else '?' for one in line)}", err=True)
+    with suppress(OSError):
+        click.echo(f"traceview: {''.join(one if one.isprintable() else '?' for one in line)}", err=True)
     return status

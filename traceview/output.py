@@ -14,10 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+_LONGEST_NAME = 200
+"""Bytes of a file name that leave room for the temporary one beside it."""
+
+
 def check_output(path: Path, *, force: bool, inputs: Iterable[Path]) -> None:
     """Raise before the work is done where writing ``path`` would hit an input or, without ``force``, any file."""
+    if len(os.fsencode(path.name)) > _LONGEST_NAME:
+        raise OutputError(f"{path.name[:40]}… is too long for the name of a file", "choose a shorter one")
     if path.is_dir():
         raise OutputError(f"{path} is a directory", "name a file in it")
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path} is no regular file", "name one, or leave -o away and redirect: > FILE")
     if any(path.exists() and one.exists() and path.samefile(one) for one in inputs):
         raise UsageError(f"{path} is the input", "name another file with -o")
     if path.exists() and not force:
@@ -27,7 +35,11 @@ def check_output(path: Path, *, force: bool, inputs: Iterable[Path]) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name beside it, then rename it; on failure nothing is left behind."""
+    """Write a file under a temporary name beside it, then rename it; on failure nothing is left behind.
+
+    Of a link it is the target that is written.
+    """
+    path = path.resolve()
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:

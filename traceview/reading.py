@@ -90,7 +90,9 @@ def _read_export(path: Path, wanted: _Wanted) -> Trace:
     window = None if wanted.window_ms is None else partial(window_bounds, window_ms=wanted.window_ms)
     database = open_database(path)
     with closing(database.connection):
-        return read_database(database, metrics=wanted.metrics, window=window)
+        trace = read_database(database, metrics=wanted.metrics, window=window)
+    database.check_unchanged()
+    return trace
 
 
 def _read_report(report: Path, nsys: str | None, wanted: _Wanted) -> Trace:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceview.analysis.links import stated_ceiling
+from traceview.analysis.overlap import PAIRED_STREAMS
 from traceview.analysis.paths import PRESUMED
 from traceview.analysis.transfers import SMS
 from traceview.model import Content, Kind
@@ -97,6 +99,11 @@ def _weaknesses(trace: Trace, forwards: Sequence[Forward]) -> Iterator[Abstentio
     if forwards and all(forward.layers_from is None for forward in forwards):
         measures = "layers, first layer, exposed load, ideal, efficiency"
         yield Abstention(measures, "no range is named as a layer's load or compute", NAMING_FIX)
+    used = np.unique(trace.operations.stream)
+    places = Counter((trace.streams[one].process, trace.streams[one].device) for one in used.tolist())
+    if max(places.values(), default=0) > PAIRED_STREAMS:
+        reason = f"only the {PAIRED_STREAMS} busiest streams of a device are paired with each other"
+        yield Abstention("overlap of the other streams", reason, "--process PID, --device N or --window A:B")
     if (trace.operations.kind == Kind.GRAPH).any():
         reason = "CUDA graphs were captured whole: each is one block of compute, whatever it holds"
         yield Abstention("what runs inside CUDA graphs", reason, "nsys profile --cuda-graph-trace=node")

@@ -42,6 +42,9 @@ _NVLINK_GB_PER_S = (
 """GB/s of one NVLink in one direction by what a GPU's name holds. Source: NVIDIA's data sheets and whitepapers."""
 
 
+_MOST_LANES = 32
+
+
 @dataclass(frozen=True)
 class LinkOptions:
     """What the user says about the PCIe link to the devices."""
@@ -69,7 +72,7 @@ def pcie_rate(generation: int, width: int) -> float | None:
 
     Generation 5 with 16 lanes: 32 * 16 * 128/130 / 8 = 63.0.
     """
-    if generation not in _GT_PER_S or width <= 0:
+    if generation not in _GT_PER_S or not 0 < width <= _MOST_LANES:
         return None
     return _GT_PER_S[generation] * width * _ENCODING[generation] / 8
 

@@ -111,7 +111,7 @@ def compile_pattern(option: str, expression: str) -> re.Pattern[str]:
     """Return a compiled expression; raises ``UsageError`` naming the option where it is none."""
     try:
         return re.compile(expression)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(f"{option} is no regular expression: {error}", r"e.g. '(?i)^forward \d+$'") from None
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from traceview.intervals import Intervals
     from traceview.model import Flags, Ints, Trace
 
+PAIRED_STREAMS = 64
+"""How many streams of a device are paired with each other, those with most work first."""
+
 COPY_CLASSES = {"h2d": Direction.H2D, "d2h": Direction.D2H, "p2p": Direction.P2P, "d2d": Direction.D2D}
 
 
@@ -36,7 +39,7 @@ def measure_overlap(
         scopes = _Scopes(process, device, here)
         rows = np.flatnonzero(touches(trace, process, device))
         classes = _classes(trace, rows)
-        for sets in (_streams(trace, rows), classes):
+        for sets in (_busiest(_streams(trace, rows)), classes):
             for (a, busy_a), (b, busy_b) in combinations(sets.items(), 2):
                 pairs += scopes.overlap(a, busy_a, b, busy_b)
         for name in COPY_CLASSES:
@@ -67,6 +70,14 @@ def _streams(trace: Trace, rows: Ints) -> dict[str, Intervals]:
     labels = stream_labels(trace)
     stream = trace.operations.stream[rows]
     return {labels[one]: _busy(trace, rows[stream == one]) for one in np.unique(stream).tolist()}
+
+
+def _busiest(streams: dict[str, Intervals]) -> dict[str, Intervals]:
+    """Return at most ``PAIRED_STREAMS`` streams, those with most work, in their order: pairs grow with the square."""
+    if len(streams) <= PAIRED_STREAMS:
+        return streams
+    kept = sorted(streams, key=lambda label: -streams[label].length)[:PAIRED_STREAMS]
+    return {label: busy for label, busy in streams.items() if label in kept}
 
 
 def _classes(trace: Trace, rows: Ints) -> dict[str, Intervals]:

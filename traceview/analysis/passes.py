@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 PERIOD_MATCH = 0.95
 """Share of layers that must run the same kernels as those one period later for the period to count."""
 
+LONGEST_PASS = 1024
+"""Layers that a pass can have for its period to be looked for."""
+
 UNNAMED = "unnamed"
 
 
@@ -77,7 +80,7 @@ def _period(signature: Ints) -> int | None:
     """Return the smallest period with which layers repeat, or None for layers that are all alike or never repeat."""
     if len(np.unique(signature)) < 2:
         return None
-    for period in range(2, len(signature) // 2 + 1):
+    for period in range(2, min(len(signature) // 2, LONGEST_PASS) + 1):
         if np.mean(signature[period:] == signature[:-period]) >= PERIOD_MATCH:
             return period
     return None

@@ -106,7 +106,7 @@ def pages_by_node(facts: Mapping[str, Any] | None) -> dict[int, int]:
     for buffer in buffers if isinstance(buffers, list) else ():
         pages = buffer.get("pages_by_node") if isinstance(buffer, dict) and buffer.get("pinned") else None
         for node, count in pages.items() if isinstance(pages, dict) else ():
-            if str(node).isdecimal() and isinstance(count, int):
+            if str(node).isdecimal() and len(str(node)) < 6 and isinstance(count, int):
                 total[int(node)] = total.get(int(node), 0) + count
     return total
 

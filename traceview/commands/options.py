@@ -59,6 +59,13 @@ _SELECTION = (
 )
 
 
+def _finite(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
+    """Refuse ``nan``, which lies inside any range."""
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is no rate")
+    return value
+
+
 class Override(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
     """``name=number`` for one of the thresholds of findings."""
 
@@ -111,7 +118,8 @@ _MACHINE = (
     click.option("--pcie", type=Pcie(), metavar="GENxLANES", help="The PCIe link where no facts tell, as 5x16."),
     click.option(
         "--link-gbps",
-        type=click.FloatRange(0, min_open=True),
+        type=click.FloatRange(0, 100_000, min_open=True),
+        callback=_finite,
         metavar="X",
         help="Or what it carries at most in one direction, GB/s.",
     ),
@@ -122,7 +130,10 @@ _FORWARDS = (
     click.option("--compute-range", metavar="RE", default=naming.COMPUTE_PATTERN, help="Names of compute ranges."),
     click.option("--layers-from", type=click.Choice(["nvtx", "events"]), help="Names only, or events for loads too."),
     click.option(
-        "--layers-per-forward", type=click.IntRange(1), metavar="N", help="Layers by events that are one pass."
+        "--layers-per-forward",
+        type=click.IntRange(1, 1_000_000),
+        metavar="N",
+        help="Layers by events per pass.",
     ),
     click.option("--mover-kernel", metavar="RE", help="Names of kernels that copy; has a default."),
     click.option("--domain", metavar="NAME", help="Only ranges of this NVTX domain name forwards and layers."),

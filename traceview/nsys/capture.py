@@ -20,6 +20,9 @@ _NO_TEXT = "''"
 _DOUBTS = ("Not all ", "not have been started correctly", "dropped", "is not supported", "incomplete")
 
 
+_DEEPEST = 32
+
+
 def read_capture(database: Database, devices: set[int], processes: set[int]) -> Capture:
     """Return the trace's description; ``devices`` and ``processes`` are those that its rows name."""
     versions = _meta(database, _VERSION_TABLES)
@@ -62,9 +65,13 @@ def _kept_forwards(described: Mapping[str, str]) -> KeptForwards | None:
     """Return which forwards a slimmed export says it holds, or None."""
     first = described.get(f"{schema.SLIM_KEY}FIRST_FORWARD", "")
     warmup = described.get(f"{schema.SLIM_KEY}WARMUP", "").split(",")
-    if not first.isdecimal() or not all(number.isdecimal() or not number for number in warmup):
+    if not _is_index(first) or not all(_is_index(number) or not number for number in warmup):
         return None
     return KeptForwards(int(first), tuple(int(number) for number in warmup if number))
+
+
+def _is_index(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 10
 
 
 def _gpu_names(database: Database) -> dict[int, str]:
@@ -109,9 +116,18 @@ def _facts(database: Database) -> Mapping[str, Any] | None:
             facts = json.loads(words[len(FACTS_PREFIX) :])
         except (ValueError, RecursionError):
             continue
-        if isinstance(facts, dict):
+        if isinstance(facts, dict) and _is_shallow(facts):
             return facts
     return None
+
+
+def _is_shallow(facts: object) -> bool:
+    """Return whether facts nest no deeper than anybody writes them; what draws them walks down."""
+    level = [facts]
+    for _ in range(_DEEPEST):
+        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        level = [value for values in inner for value in values]
+    return not level
 
 
 def nvtx_text(database: Database) -> str | None:

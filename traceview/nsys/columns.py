@@ -56,7 +56,7 @@ def read_columns(database: Database, source: Source, keep: Callable[[Table], Fla
     def collect(blocks: Iterator[Block]) -> Table:
         return _collect(_complete(database, table, blocks, strict), source, held, keep)
 
-    if database.path.stat().st_size >= STREAMED_BYTES:
+    if database.size >= STREAMED_BYTES:
         with suppress(_UntypedError):
             return collect(_streamed(database, table, defaults))
     _check_types(database, table, defaults)

@@ -36,6 +36,18 @@ class Database:
     path: Path
     connection: sqlite3.Connection
     tables: Mapping[str, frozenset[str]]
+    identity: tuple[int, ...]
+    """what changes when the file is replaced or written: device, inode, size in bytes, time of the last change in ns"""
+
+    @property
+    def size(self) -> int:
+        """Return the size of the file in bytes, as it was when it was opened."""
+        return self.identity[2]
+
+    def check_unchanged(self) -> None:
+        """Raise ``InputError`` where the file is no longer the one that was opened: what was read may be of both."""
+        if identify(self.path) != self.identity:
+            raise InputError(f"{self.path} was replaced or written while it was read", "read it again")
 
     def has_rows(self, table: str) -> bool:
         """Return whether the table exists and holds a row."""
@@ -86,6 +98,15 @@ def read_only_uri(path: Path) -> str:
     return f"{path.resolve().as_uri()}?mode=ro&immutable=1"
 
 
+def identify(path: Path) -> tuple[int, ...]:
+    """Return device, inode, size and time of the last change of a file; empty where it is gone."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def open_database(path: Path) -> Database:
     """Open an SQLite export read-only and immutable.
 
@@ -93,10 +114,13 @@ def open_database(path: Path) -> Database:
     is still writing.
     """
     check_file(path)
+    identity = identify(path)
+    if not identity:
+        raise InputError(f"{path}: no such file", "check the path")
     with readable(path):
         connection = sqlite3.connect(read_only_uri(path), uri=True)
         try:
-            return Database(path, connection, _tables(connection))
+            return Database(path, connection, _tables(connection), identity)
         except BaseException:
             connection.close()
             raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +29,6 @@ SOURCES = {
     Kind.GRAPH: schema.GRAPHS,
 }
 _MOST_PIECES = 1 << 31
-_PREFIX = re.compile(r".*(?:KIND|CAUSE)_")
 _COLUMNS = ("start", "end", "name", "shape", "n_bytes", "pieces", "direction", "memory", "source", "target")
 _DEFAULTS = {"name": -1, "direction": Direction.OTHER, "memory": Memory.UNKNOWN, "source": -1, "target": -1}
 
@@ -120,10 +118,15 @@ def _enumeration(database: Database, table: str, documented: tuple[str, ...]) ->
     """Return the words of an enumeration: the file's own where it has them, else the documented order."""
     if {"id", "name"} <= database.tables.get(table, frozenset()):
         rows = database.rows(f'SELECT id, name FROM "{table}"')  # noqa: S608
-        own = {number: _PREFIX.sub("", str(name)) for number, name in rows if isinstance(number, int)}
+        own = {number: _word(str(name)) for number, name in rows if isinstance(number, int)}
         if own:
             return own
     return dict(enumerate(documented))
+
+
+def _word(name: str) -> str:
+    """Return what follows the last ``KIND_`` or ``CAUSE_`` in the name of an enumeration's member."""
+    return name.rpartition("KIND_")[2].rpartition("CAUSE_")[2]
 
 
 def _copy_words(database: Database) -> dict[int, str]:
