@@ -58,9 +58,10 @@ def test_a_killed_dask_worker_loses_its_own_item_only_and_says_so():
     dask = pytest.importorskip("dask")
     distributed = pytest.importorskip("dask.distributed")
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        # one worker with a thread for every item: its death is held against all of them
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+            n_workers=1, threads_per_worker=6, host="127.0.0.1", dashboard_address="127.0.0.1:0"
         ) as cluster,
     ):
         found = sorted(

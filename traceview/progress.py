@@ -40,7 +40,7 @@ def steps(total: int, source: Path | None = None) -> Iterator[Callable[[str], No
 
         def begin(words: str) -> None:
             nonlocal begun
-            shown.update(task, description=escape(words), completed=begun)
+            shown.update(task, description=escape(words), completed=begun, refresh=True)
             begun += 1
 
         yield begin

@@ -79,10 +79,12 @@ def run_on_dask(
 ) -> Iterator[Outcome[Item, Result]]:
     """Yield the outcome of each item as it comes from a Dask cluster, whose workers see the same files.
 
-    Raises ``UsageError`` where ``dask.distributed`` is missing or no scheduler answers.
+    Dask holds a worker's death against every task the worker had been given, so the items lost with one are run again
+    one at a time: only what is lost alone is told of. Raises ``UsageError`` where ``dask.distributed`` is missing or no
+    scheduler answers.
     """
     try:
-        from dask.distributed import Client, as_completed  # type: ignore[import-not-found, unused-ignore]
+        from dask.distributed import Client, KilledWorker, as_completed  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         raise UsageError("--dask needs dask.distributed", "pip install 'traceview[dask]'") from None
     try:
@@ -92,14 +94,28 @@ def run_on_dask(
             f"no Dask scheduler answers at {scheduler}: {error}", "start one with: dask scheduler"
         ) from None
     with client:
-        futures = {client.submit(_attempt, task, item, pure=False, retries=TRIES - 1): item for item in items}
+
+        def submit(item: Item) -> Any:
+            return client.submit(_attempt, task, item, pure=False, retries=TRIES - 1)
+
+        futures = {submit(item): item for item in items}
+        suspects = []
         for future in as_completed(futures, loop=client.loop):
-            item = futures[future]
-            if future.status == "finished":
-                result, message = future.result()
-                yield Outcome(item, result, message)
+            if future.status == "error" and isinstance(future.exception(), KilledWorker):
+                suspects.append(futures[future])
             else:
-                yield Outcome(item, None, f"its Dask worker was lost: {future.exception() or future.status}")
+                yield _of_future(future, futures[future])
+        for item in suspects:
+            yield _of_future(submit(item), item)
+
+
+def _of_future(future: Any, item: Item) -> Outcome[Item, Any]:
+    """Wait for one item's Dask future and return its outcome."""
+    failure = future.exception()
+    if failure is not None:
+        return Outcome(item, None, f"its Dask worker was lost: {failure}")
+    result, message = future.result()
+    return Outcome(item, result, message)
 
 
 def _context() -> BaseContext:
