@@ -36,13 +36,11 @@ WAITING = ("sync", "host")
 class Sample:
     """One capture: what was done on purpose, and the categories of the accounting of which one must lose most.
 
-    No category: the run is healthy, and nothing is lost. ``early_event`` says why the event before the first layer's
-    compute comes long before the compute, so that the first layer's wait cannot agree.
+    No category: the run is healthy, and nothing is lost.
     """
 
     cause: str
     lost_to: tuple[str, ...] = ()
-    early_event: str | None = None
 
 
 SAMPLES = {
@@ -73,12 +71,7 @@ SAMPLES = {
     "item_24_layers": Sample("`.item()` after each of 24 thin layers", WAITING),
     "item_stacks": Sample("`.item()` after each layer, captured with CUDA and Python call stacks", WAITING),
     "stream_sync": Sample("the host waits for the compute stream after each layer", WAITING),
-    "event_sync": Sample(
-        "the host waits for an event after each layer",
-        WAITING,
-        "the host comes to the first compute about when its load ends; the event happens then, and PyTorch and the "
-        "profiler need another 60 us to launch the kernel",
-    ),
+    "event_sync": Sample("the host waits for an event after each layer", WAITING),
     "device_sync": Sample("the host waits for the whole device after each layer", WAITING),
     "alloc_free": Sample("device memory is allocated and freed after each layer", ("implicit_sync",)),
     "storage": Sample("each layer is read from a file and staged in the pool first", ("host",)),
@@ -113,7 +106,6 @@ class Truth:
     made: report.Report
     compared: dict[str, Compared]
     losses: dict[str, float]
-    event_lead_ns: float
 
     @property
     def measures(self) -> report.Measures:
@@ -147,8 +139,7 @@ def truth(name: str) -> Truth:
         )
         for measure, (values, key) in pairs.items()
     }
-    lead = median(_event_lead_ns(trace, forward) for forward in measured)
-    return Truth(line, trace, made, compared, _losses(reported), lead)
+    return Truth(line, trace, made, compared, _losses(reported))
 
 
 def _load_span_ns(trace: Trace, forward: Forward) -> int:
@@ -164,16 +155,6 @@ def _losses(forwards: list[report.Forward]) -> dict[str, float]:
             if category != "compute":
                 losses.setdefault(category, []).append(max(spent - inherent, 0))
     return {category: median(spent) for category, spent in losses.items()}
-
-
-def _event_lead_ns(trace: Trace, forward: Forward) -> int:
-    """Return the time from the end of the call that records the event before the first compute to that compute."""
-    first = int(forward.rows(Role.COMPUTE)[0])
-    call = int(trace.operations.launch[first])
-    thread = trace.calls.thread[call]
-    while trace.calls.thread[call] != thread or not trace.names[trace.calls.name[call]].startswith("cudaEventRecord"):
-        call -= 1
-    return int(trace.operations.start[first] - trace.calls.end[call])
 
 
 def commands() -> dict[str, str]:
@@ -205,10 +186,7 @@ def tables() -> str:
         lines.append(f"| `{name}` | {machine} | `{run_by[name]}` |")
     lines += ["", _header(), "|---|---" + "|---:|---:|---:" * 3 + "|---:|---|"]
     lines += [_row(name) for name in SAMPLES]
-    notes = [f"- `{name}`: {_note(name)}" for name, sample in SAMPLES.items() if sample.early_event]
-    return "\n".join(
-        [*lines, "", "\\* The event before the first layer's compute comes before the compute:", "", *notes]
-    )
+    return "\n".join(lines)
 
 
 def _header() -> str:
@@ -223,21 +201,11 @@ def _row(name: str) -> str:
     cells = []
     for measure, scale in zip(MEASURES, (1e6, 1e6, 1), strict=True):
         one = found.compared[measure]
-        star = "\\*" if abs(one.difference) > TOLERANCE else ""
-        cells += [f"{one.reported / scale:.3f}", f"{one.measured / scale:.3f}", f"{100 * one.difference:+.1f}{star}"]
+        cells += [f"{one.reported / scale:.3f}", f"{one.measured / scale:.3f}", f"{100 * one.difference:+.1f}"]
     loss = found.largest_loss
     efficiency = found.measures.pipeline_efficiency or 0.0
     cells += [f"{100 * efficiency:.1f} %", f"`{loss}` {found.losses[loss] / 1e6:.2f}"]
     return f"| `{name}` | {len(found.line['forwards'])} | {' | '.join(cells)} |"
-
-
-def _note(name: str) -> str:
-    found = truth(name)
-    one = found.compared["first layer"]
-    return (
-        f"by {(one.reported - one.measured) / 1e3:.0f} us; {SAMPLES[name].early_event}. In the trace the call that "
-        f"records it ends {found.event_lead_ns / 1e3:.0f} us before the kernel starts."
-    )
 
 
 def readme(text: str) -> str:

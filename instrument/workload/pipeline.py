@@ -16,6 +16,7 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future, ThreadPoolExecutor
+    from contextlib import AbstractContextManager
 
     from instrument.cuda.gate import Gate
     from instrument.workload.faults import Around
@@ -34,8 +35,8 @@ class Pipeline:
 
     ``buffers`` are the layers' places on the device (uint8). ``submit(layer)`` puts a layer's load on ``load_stream``,
     ``launch(layer)`` its compute on the current stream; ``pause`` is host work between two submissions; ``loader`` is
-    the one thread that submits the loads instead of the caller. ``gate`` keeps the first layer's load from starting
-    before it is submitted, where one call submits it.
+    the one thread that submits the loads instead of the caller. ``load_gate`` keeps the first layer's load from
+    starting before it is submitted, where one call submits it; ``compute_gate`` does so for the first layer's compute.
     """
 
     shape: Shape
@@ -52,7 +53,8 @@ class Pipeline:
     storage: StorageReader | None = None
     writeback: Writeback | None = None
     inbound: InboundPeer | None = None
-    gate: Gate | None = None
+    load_gate: Gate | None = None
+    compute_gate: Gate | None = None
 
 
 def run_forward(pipeline: Pipeline, number: int) -> None:
@@ -87,7 +89,7 @@ def _submit_loads(pipeline: Pipeline, recorded: list[threading.Event] | None) ->
         with pipeline.ranges.load(layer, pipeline.shape.layer_bytes):
             if layer and pipeline.pause is not None:
                 pipeline.pause()
-            with pipeline.gate.held(stream) if pipeline.gate is not None and layer == 0 else nullcontext():
+            with _held(pipeline.load_gate, stream, layer):
                 marks.load_start[layer].record(stream)
                 pipeline.submit(layer)
             marks.load_end[layer].record(stream)
@@ -111,13 +113,19 @@ def _wait_until_recorded(recorded: threading.Event, loading: Future[None]) -> No
             loading.result()
 
 
+def _held(gate: Gate | None, stream: torch.cuda.Stream, layer: int) -> AbstractContextManager[None]:
+    """Hold the stream back while the first layer's work is submitted: only there does the event before it count."""
+    return gate.held(stream) if gate is not None and layer == 0 else nullcontext()
+
+
 def _compute(pipeline: Pipeline, layer: int) -> None:
     marks, stream = pipeline.marks, pipeline.compute_stream
     stream.wait_event(marks.load_end[layer])
     with pipeline.ranges.compute(layer, pipeline.shape.layer_bytes):
         pipeline.around.before()
-        marks.compute_start[layer].record(stream)
-        pipeline.launch(layer)
+        with _held(pipeline.compute_gate, stream, layer):
+            marks.compute_start[layer].record(stream)
+            pipeline.launch(layer)
         marks.compute_end[layer].record(stream)
         pipeline.around.after()
     if pipeline.writeback is not None:

@@ -76,7 +76,8 @@ def _pipeline(options: Options, bench: Bench, pool: HostPool, ranges: RangeSet) 
         pause=pause,
         writeback=writeback(options.shape, bench.buffers) if options.writeback else None,
         inbound=inbound_peer(options.shape, bench.plain) if options.inbound_peer else None,
-        gate=Gate() if _one_call_loads_a_layer(options) else None,
+        load_gate=Gate() if _one_call_loads_a_layer(options) else None,
+        compute_gate=Gate(),
     )
 
 

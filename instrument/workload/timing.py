@@ -44,9 +44,9 @@ class ForwardTimes:
     first layer's first kernel; ``load_busy_ns``: the layers' load times together, ``load_bytes_per_s`` the rate over
     them; ``load_span_ns``: first load's start to the last load's end, gaps between layers included, and
     ``load_span_bytes_per_s`` the rate over that. Gaps between the pieces of one layer are in both, since events stand
-    before and after a layer's pieces only. The first load starts with its event (see `instrument.cuda.gate`), unless
-    many calls submit it or its memory is pageable: then, as with any other layer's load or compute whose stream is
-    idle, the event comes before the call that submits the first operation, some 10 to 200 us early.
+    before and after a layer's pieces only. The first compute starts with its event (see `instrument.cuda.gate`), and so
+    does the first load, unless many calls submit it or its memory is pageable: then, as with any later layer whose
+    stream is idle, the event comes before the call that submits the first operation, some 10 to 200 us early.
     """
 
     number: int

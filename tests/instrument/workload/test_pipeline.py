@@ -173,14 +173,27 @@ def test_a_busy_pause_lasts_as_long_as_asked() -> None:
     assert time.perf_counter_ns() - begin >= 2_000_000
 
 
-def test_the_first_load_starts_only_when_it_is_submitted(log) -> None:
-    class Gate:
-        @contextmanager
-        def held(self, stream: Stream):
-            log.append(f"{stream.name} held")
-            yield
-            log.append(f"{stream.name} free")
+class NotedGate:
+    """Notes when it holds a stream."""
 
-    run_forward(pipeline(log, gate=Gate()), 0)
-    assert log[1:7] == ["L held", "L records load start 0", "load 0", "L free", "L records load end 0", *log[6:7]]
+    def __init__(self, log) -> None:
+        self.log = log
+
+    @contextmanager
+    def held(self, stream: Stream):
+        self.log.append(f"{stream.name} held")
+        yield
+        self.log.append(f"{stream.name} free")
+
+
+def test_the_first_load_starts_only_when_it_is_submitted(log) -> None:
+    run_forward(pipeline(log, load_gate=NotedGate(log)), 0)
+    assert log[1:6] == ["L held", "L records load start 0", "load 0", "L free", "L records load end 0"]
     assert log.count("L held") == 1
+
+
+def test_the_first_compute_starts_only_when_it_is_submitted(log) -> None:
+    run_forward(pipeline(log, compute_gate=NotedGate(log)), 0)
+    held = log.index("C held")
+    assert log[held : held + 4] == ["C held", "C records compute start 0", "compute 0", "C free"]
+    assert log.count("C held") == 1
