@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def ranged(function: Any, choose: Chooser, fixed: Range | None = None) -> Any:
     """Return ``function`` with the range that ``choose`` gives for the arguments of each call around that call.
 
-    Results, exceptions, name, signature and kind stay what they were; only an asynchronous generator becomes, for
-    ``inspect``, a plain function that returns one. ``fixed`` is the range when it is the same for every call. Both
-    are plain functions, so they are pickled by name, and bind as methods do.
+    Results, exceptions, name, signature, attributes and kind stay what they were; only an asynchronous generator
+    becomes, for ``inspect``, a plain function that returns one. ``fixed`` is the range when it is the same for every
+    call. Both are plain functions, so they are pickled by name, and bind as methods do.
     """
     if isinstance(function, staticmethod | classmethod):
         return type(function)(ranged(function.__func__, choose, fixed))
@@ -35,7 +35,24 @@ def ranged(function: Any, choose: Chooser, fixed: Range | None = None) -> Any:
         wrapper = _inside(function, fixed)
     else:
         wrapper = _around_plain(function, choose)
-    return functools.wraps(function)(wrapper)
+    return _with_attributes_of(function, functools.wraps(function)(wrapper))
+
+
+def refuse_what_is_no_function(function: object) -> None:
+    """Raise TypeError unless ``function`` is one, however it is written, so that a wrapper can stand in for it."""
+    plain = getattr(function, "__func__", function)
+    if not inspect.isroutine(plain) and not isinstance(plain, functools.partial):
+        shown = f"the class {plain.__name__}" if inspect.isclass(plain) else f"an object of type {type(plain).__name__}"
+        raise TypeError(f"a range decorates functions and methods, not {shown}: put it around the call, in a with")
+
+
+def _with_attributes_of(function: Any, wrapper: Function) -> Function:
+    """Give ``wrapper`` what a compiled function has beside its call, such as ``cache_clear`` of ``lru_cache``."""
+    if not inspect.isfunction(function):
+        for name in dir(function):
+            if not name.startswith("__") and not hasattr(wrapper, name):
+                setattr(wrapper, name, getattr(function, name))
+    return wrapper
 
 
 def _inside(function: Function, fixed: Range) -> Function:

@@ -59,8 +59,8 @@ def annotate_model(
 
     ``layers`` is the dotted name of the container of the blocks, a sequence of the blocks themselves, or None for the
     longest ``ModuleList`` that lies in no other. Passes count from ``-warmup``, so that the first ones are warm-up.
-    Works under ``torch.no_grad`` and when a block raises. Raises ValueError when the blocks cannot be found, or when
-    one module stands for two layers.
+    Works under ``torch.no_grad`` and when a block raises. Raises TypeError for what is no module, ValueError when the
+    blocks cannot be found, or when one module stands for two layers.
     """
     blocks = _blocks(model, layers)
     removers: list[Callable[[], None]] = []
@@ -80,12 +80,15 @@ def annotate_model(
 
 
 def _blocks(model: nn.Module, layers: str | Sequence[nn.Module] | None) -> list[nn.Module]:
+    _check_module(model, "the model")
     if layers is None:
         blocks = _longest_list(model)
     elif isinstance(layers, str):
         blocks = _container(model, layers)
     else:
-        blocks = list(layers)
+        blocks = _listed(layers)
+    for index, block in enumerate(blocks):
+        _check_module(block, f"layer {index}")
     if not blocks:
         raise ValueError("there are no layers to annotate: pass layers=, the dotted name of the list of blocks")
     numbers: dict[int, int] = {}
@@ -94,6 +97,22 @@ def _blocks(model: nn.Module, layers: str | Sequence[nn.Module] | None) -> list[
         if first != index:
             raise ValueError(f"layers {first} and {index} are one module, so its calls cannot be told apart")
     return blocks
+
+
+def _check_module(module: object, what: str) -> None:
+    from torch import nn
+
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"{what} is an object of type {type(module).__name__}, and not a torch.nn.Module")
+
+
+def _listed(layers: Any) -> list[nn.Module]:
+    """Return the blocks of a container; those of a ModuleDict without their keys."""
+    try:
+        return list(layers.values() if hasattr(layers, "values") else layers)
+    except TypeError:
+        found = type(layers).__name__
+        raise TypeError(f"layers is a dotted name or a list of modules, not an object of type {found}") from None
 
 
 def _longest_list(model: nn.Module) -> list[nn.Module]:
@@ -120,7 +139,7 @@ def _container(model: nn.Module, name: str) -> list[nn.Module]:
         near = difflib.get_close_matches(name, containers, n=3, cutoff=0.3) or sorted(containers)[:3]
         choices = ", ".join(key for key in near if key) or "none"
         raise ValueError(f"{type(model).__name__} has no list of modules named {name!r}; near matches: {choices}")
-    return list(containers[name])
+    return _listed(containers[name])
 
 
 def _compiled(module: nn.Module) -> bool:
@@ -158,26 +177,43 @@ class _Opened(threading.local):
         self.ranges: list[Range] = []
 
 
-def _hook(module: nn.Module, around: Iterator[Range]) -> Callable[[], None]:
-    import torch
+class _Hooks:
+    """What runs before and after each call of a module. A copy made by pickling, for another process, does nothing."""
 
-    opened = _Opened()
+    def __init__(self, around: Iterator[Range] | None = None) -> None:
+        self._around = around
+        self._opened = _Opened()
 
-    def before(module: nn.Module, args: Any) -> None:
-        if torch.compiler.is_compiling():
+    def before(self, module: nn.Module, args: Any) -> None:
+        """Open the next range."""
+        import torch
+
+        if self._around is None or torch.compiler.is_compiling():
             return
-        current = next(around)
-        opened.ranges.append(current)
+        current = next(self._around)
+        self._opened.ranges.append(current)
         current.push()
 
-    def after(module: nn.Module, args: Any, output: Any) -> None:
-        # torch also calls this when a hook before ours raised, and then there is nothing of ours to close
-        if torch.compiler.is_compiling() or not opened.ranges:
-            return
-        opened.ranges.pop().pop()
+    def after(self, module: nn.Module, args: Any, output: Any) -> None:
+        """Close it."""
+        import torch
 
-    first = module.register_forward_pre_hook(before, prepend=True)
-    last = module.register_forward_hook(after, always_call=True)
+        # torch also calls this when a hook before ours raised, and then there is nothing of ours to close
+        if self._around is None or torch.compiler.is_compiling() or not self._opened.ranges:
+            return
+        self._opened.ranges.pop().pop()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_Hooks, ())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Hooks:
+        return self
+
+
+def _hook(module: nn.Module, around: Iterator[Range]) -> Callable[[], None]:
+    hooks = _Hooks(around)
+    first = module.register_forward_pre_hook(hooks.before, prepend=True)
+    last = module.register_forward_hook(hooks.after, always_call=True)
 
     def undo() -> None:
         first.remove()

@@ -18,10 +18,11 @@ would break that. What other work the same thread does meanwhile lies inside the
 from __future__ import annotations
 
 import functools
+import operator
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from . import naming
-from .calls import ranged
+from .calls import ranged, refuse_what_is_no_function
 from .domain import is_live, traceview_domain
 
 if TYPE_CHECKING:
@@ -65,7 +66,11 @@ class Range:
         self.pop()
 
     def __call__(self, function: F) -> F:
-        """Return ``function`` with this range around each call; coroutines and generators as the module says."""
+        """Return ``function`` with this range around each call; coroutines and generators as the module says.
+
+        Raises TypeError for what is no function: a class, a property, an object that can be called.
+        """
+        refuse_what_is_no_function(function)
         return cast("F", ranged(function, lambda args, kwargs: self, fixed=self))
 
     def start(self) -> int:
@@ -96,7 +101,8 @@ class SilentRange(Range):
         return None
 
     def __call__(self, function: F) -> F:
-        """Return ``function`` itself."""
+        """Return ``function`` itself. Raises TypeError where a range that is heard would."""
+        refuse_what_is_no_function(function)
         return function
 
     def start(self) -> int:
@@ -117,10 +123,8 @@ def _remembered(make: Callable[P, Range]) -> Callable[P, Range]:
 
 @_remembered
 def named(name: str, n_bytes: int | None = None) -> Range:
-    """Return the range with any name; ``n_bytes`` is its payload. Raises ValueError when ``n_bytes`` is negative."""
-    if n_bytes is not None and n_bytes < 0:
-        raise ValueError(f"n_bytes must not be negative, got {n_bytes}")
-    payload = None if n_bytes is None else int(n_bytes)
+    """Return the range with any name; ``n_bytes`` is its payload. Raises TypeError, ValueError for what is no size."""
+    payload = None if n_bytes is None else _checked_size(n_bytes)
     domain = traceview_domain()
     return Range(domain, name, payload) if is_live(domain) else SilentRange(name, payload)
 
@@ -128,7 +132,9 @@ def named(name: str, n_bytes: int | None = None) -> Range:
 @_remembered
 def forward(number: int | None = None) -> Range:
     """Return the range around one pass over the layers; a number below zero marks a warm-up pass."""
-    return named("forward" if number is None else naming.forward_name(number))
+    if number is None:
+        return named("forward")
+    return named(naming.forward_name(_whole(number, "a forward's number", "@forward()")))
 
 
 @_remembered
@@ -163,6 +169,33 @@ def mark(text: str) -> None:
 
 
 def _checked(layer: int) -> int:
-    if layer < 0:
+    number = _whole(layer, "a layer", "@load(3)")
+    if number < 0:
         raise ValueError(f"layers count from 0, got {layer}: a range named so would not be read as a layer")
-    return layer
+    return number
+
+
+def _whole(value: int, what: str, example: str) -> int:
+    """Return ``value`` as a plain int; True, 1.0 and a NumPy 1 are one key of the remembered ranges, and one name."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        hint = f": as a decorator it is written {example}" if callable(value) else ""
+        raise TypeError(f"{what} is a whole number, got {_shown(value)}{hint}") from None
+
+
+def _checked_size(n_bytes: int) -> int:
+    try:
+        # sizes that were computed as floats are cut to whole bytes
+        size = int(n_bytes) if isinstance(n_bytes, float) else operator.index(n_bytes)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"n_bytes is a number of bytes, got {_shown(n_bytes)}") from None
+    if size < 0:
+        raise ValueError(f"n_bytes must not be negative, got {n_bytes}")
+    if size >= 1 << 63:
+        raise ValueError(f"n_bytes must fit into 63 bits, got {n_bytes}")
+    return size
+
+
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, str | float | None) else f"a {type(value).__name__}"

@@ -36,6 +36,8 @@ def check_wrap(wrap: Wrap, search_path: Sequence[str] | None = None) -> Finding:
         path = find_source(wrap.module, search_path)
         found = None if path is None else outline(path.read_text(encoding="utf-8"))
     except NoSuchModuleError as missing:
+        if wrap.module in sys.modules:
+            return Finding(note=f"{wrap.module} is made by another module, so {wrap.name} is not checked")
         return Finding(error=f"there is no module {missing.name}{_near(missing.name, missing.siblings)}")
     except (OSError, SyntaxError, ValueError) as error:
         return Finding(note=f"the source of {wrap.module} cannot be read ({error}), so {wrap.name} is not checked")
@@ -75,7 +77,7 @@ def _explain_absence(wrap: Wrap, found: Outline) -> Finding:
         return Finding(error=f"{where} is a class, so name one of its methods{listed}")
     near = _near(wrap.name, found.functions)
     if _decided(wrap.name, found):
-        return Finding(error=f"{wrap.module} has no {wrap.name}{near}")
+        return Finding(error=f"{wrap.module} has no {wrap.name}{near or _listed(found.functions)}")
     return Finding(note=f"only its import can tell whether {wrap.module} has {wrap.name}{near}")
 
 
@@ -95,6 +97,12 @@ def _inherits_from_elsewhere(owner: str, found: Outline) -> bool:
         if base not in found.classes or (base != owner and _inherits_from_elsewhere(base, found)):
             return True
     return False
+
+
+def _listed(known: Iterable[str]) -> str:
+    """Return the first few names that a user may mean, where none comes near; empty where there is none."""
+    public = [name for name in known if not any(part.startswith("_") for part in name.split("."))]
+    return f"; it has {', '.join(public[:5])}{', ..' * (len(public) > 5)}" if public else ""
 
 
 def _near(name: str, known: Iterable[str]) -> str:

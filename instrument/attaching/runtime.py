@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
+    from ..calls import Chooser
+
 
 def register(specs: Sequence[str]) -> None:
     """Have the functions of each ``module:name=text`` wrapped right after their module's import."""
@@ -55,14 +57,32 @@ def name_calls(function: Any, text: str) -> Any:
     fields = [part for part in parts if isinstance(part, Field)]
     if not fields:
         constant = named("".join(map(str, parts)))
-        return ranged(function, lambda args, kwargs: constant, fixed=constant)
+        return _ranged(function, lambda args, kwargs: constant, fixed=constant)
     read = argument_reader(plain, [field.root for field in fields])
 
     def fill(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Range:
         arguments = read(args, kwargs)
         return named("".join(part if isinstance(part, str) else written(part, arguments) for part in parts))
 
-    return ranged(function, fill)
+    return _ranged(function, fill)
+
+
+class _NamedObject(wrapt.FunctionWrapper):  # type: ignore[misc, type-arg, unused-ignore]
+    """Stands for an object that can be called, and has all that it has: ``kernel[grid]``, attributes, its class."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.__wrapped__.__reduce_ex__(protocol)
+
+
+def _ranged(function: Any, choose: Chooser, fixed: Range | None = None) -> Any:
+    if inspect.isroutine(function):
+        return ranged(function, choose, fixed)
+
+    def call(wrapped: Any, instance: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with choose(args, kwargs):
+            return wrapped(*args, **kwargs)
+
+    return _NamedObject(function, call)
 
 
 def near(module: ModuleType, name: str) -> str:

@@ -81,7 +81,7 @@ def outline(source: str) -> Outline:
 def _collect(body: Iterable[ast.stmt], prefix: str, found: Outline) -> None:
     for node in _flat(body):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            found.functions[prefix + node.name] = _parameters(node)
+            found.functions[prefix + _stored(node.name, prefix)] = _parameters(node)
             if not prefix and node.name == "__getattr__":
                 found.complete = False
         elif isinstance(node, ast.ClassDef):
@@ -91,6 +91,12 @@ def _collect(body: Iterable[ast.stmt], prefix: str, found: Outline) -> None:
             found.complete = False
         else:
             found.others.update(prefix + name for name in _bound_names(node))
+
+
+def _stored(name: str, prefix: str) -> str:
+    """Return the name under which Python keeps a function of a class: ``__fill`` of ``Pool`` as ``_Pool__fill``."""
+    owner = prefix.rstrip(".").rpartition(".")[2].lstrip("_")
+    return f"_{owner}{name}" if owner and name.startswith("__") and not name.endswith("__") else name
 
 
 def _flat(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:

@@ -25,8 +25,11 @@ _STEP = re.compile(r"\.(?P<attribute>\w+)|\[(?P<index>\w+)\]")
 _LONE_NUMBER = re.compile(r"(?<!\w)\d+(?!\w)")
 
 
+LONGEST_VALUE = 200
+"""Characters of an argument that are written out; a profiler keeps every different text to the end."""
+
 _ABSENT = object()
-_WRITTEN_AS_THEY_ARE = frozenset({int, str, float, bool, type(None)})
+_WRITTEN_AS_THEY_ARE = frozenset({int, float, bool, type(None)})
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,13 @@ def written(field: Field, arguments: Mapping[str, Any]) -> str:
 
 def _plain(value: Any) -> str:
     # the exact types first: nearly every field is a layer's number, and asking an abstract class costs a microsecond
-    if type(value) in _WRITTEN_AS_THEY_ARE or isinstance(value, str | float):
+    if type(value) in _WRITTEN_AS_THEY_ARE:
+        return str(value)
+    if isinstance(value, str):
+        # NVTX ends a text at a NUL, and takes no half of a surrogate pair, which names of files may hold
+        text = str(value[: LONGEST_VALUE + 1]).encode(errors="backslashreplace").decode().replace("\0", "\\0")
+        return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."
+    if isinstance(value, float):
         return str(value)
     if isinstance(value, enum.Enum):
         return value.name

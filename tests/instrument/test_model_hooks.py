@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -172,3 +174,28 @@ def test_what_cannot_be_annotated_is_said() -> None:
         annotate_model(model, [model.layers[0], model.layers[0]])
     with pytest.raises(ValueError, match="there are no layers to annotate"):
         annotate_model(model, [])
+    with pytest.raises(TypeError, match=r"the model is an object of type int, and not a torch.nn.Module"):
+        annotate_model(5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="layers is a dotted name or a list of modules, not an object of type int"):
+        annotate_model(model, 3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="layer 1 is an object of type int"):
+        annotate_model(model, [model.layers[0], 1])
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_the_blocks_of_a_dictionary(listening: RecordingDomain, value: Any) -> None:
+    model = nn.Module()
+    model.layers = nn.ModuleDict({"first": nn.Linear(4, 4), "second": nn.Linear(4, 4)})
+    with annotate_model(model, "layers") as ranges:
+        model.layers["second"](value)
+    assert (ranges.blocks, listening.log) == (2, [">compute layer 1", "<"])
+
+
+def test_an_annotated_model_can_be_copied_and_pickled(listening: RecordingDomain, value: Any) -> None:
+    """A copy writes ranges as the model does; one that went through pickle, perhaps to another process, does not."""
+    model = Model()
+    annotate_model(model)
+    copy.deepcopy(model)(value)
+    assert listening.log == BLOCKS
+    pickle.loads(pickle.dumps(model))(value)
+    assert listening.log == BLOCKS

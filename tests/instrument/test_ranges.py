@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import json
 import os
@@ -13,6 +14,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from recording_domain import RecordingDomain, SilentDomain, listening, silent
@@ -61,6 +63,52 @@ def test_a_number_that_would_not_be_read_as_a_layer_is_refused(make: Any) -> Non
         make(-1)
     with pytest.raises(ValueError, match="n_bytes must not be negative"):
         make(0, -5)
+
+
+@pytest.mark.parametrize("layer", ["3", 1.5, float("nan"), None, [1]])
+@pytest.mark.usefixtures("silent")
+def test_what_is_no_whole_number_is_refused_also_when_nobody_listens(layer: Any) -> None:
+    for make in (ranges.load, ranges.compute, *([] if layer is None else [ranges.forward])):
+        with pytest.raises(TypeError, match=r"a whole number, got|unhashable"):
+            make(layer)
+
+
+@pytest.mark.usefixtures("listening")
+def test_numbers_of_other_types_have_the_names_of_plain_ones() -> None:
+    names = [ranges.load(True).name, ranges.load(1).name, ranges.forward(np.int64(2)).name]
+    assert names == ["load layer 1", "load layer 1", "forward 2"]
+
+
+@pytest.mark.parametrize(("n_bytes", "error"), [("64", TypeError), (float("nan"), TypeError), (1 << 63, ValueError)])
+@pytest.mark.usefixtures("silent")
+def test_what_is_no_size_is_refused(n_bytes: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="n_bytes"):
+        ranges.load(0, n_bytes)
+
+
+@pytest.mark.parametrize("domain", ["listening", "silent"])
+def test_a_decorator_without_parentheses_or_on_no_function_is_refused(
+    domain: str, request: pytest.FixtureRequest
+) -> None:
+    """With and without a profiler alike, since nobody finds out otherwise before it is too late."""
+    request.getfixturevalue(domain)
+
+    def step() -> int:
+        return 1
+
+    with pytest.raises(TypeError, match=r"got a function: as a decorator it is written @forward\(\)"):
+        ranges.forward(step)  # type: ignore[arg-type]
+    for wrong in (dict, property(step), SilentDomain(), 5):
+        with pytest.raises(TypeError, match="a range decorates functions and methods, not"):
+            ranges.load(0)(wrong)  # type: ignore[type-var]
+
+
+def test_a_cached_function_keeps_its_cache(listening: RecordingDomain) -> None:
+    cached = ranges.load(0)(functools.lru_cache(lambda value: value))
+    assert (cached(3), cached(3), cached.cache_info().hits) == (3, 3, 1)
+    cached.cache_clear()
+    assert cached.cache_info().hits == 0
+    assert listening.log == [">load layer 0", "<"] * 2
 
 
 def test_an_exception_leaves_the_block_and_closes_the_range(listening: RecordingDomain) -> None:

@@ -24,6 +24,9 @@ ALIAS = "_traceview_instrument"
 VARIABLE = "TRACEVIEW_ATTACH"
 """Environment variable that carries the wraps: one ``module:name=text`` a line."""
 
+NEEDED_BY_HOOKING = ("numpy", "nvtx", "wrapt")
+"""What hooking imports beside the standard library."""
+
 HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120  pathlib costs every Python its import
 
 
@@ -40,6 +43,22 @@ class FirstImport:
         """Hook every module at the first import of one; from then on the hooks' own finder sees the imports."""
         if name not in self._waiting:
             return None
+        self.hook()
+        from importlib.util import find_spec
+
+        return find_spec(name)
+
+    def look_around(self) -> None:
+        """Hook at once what no import would show: modules that are there already, and those that hooking imports.
+
+        Those would be loaded twice, because hooking happens inside their own import.
+        """
+        needed = {*NEEDED_BY_HOOKING, *sys.stdlib_module_names}
+        if any(name in sys.modules or name.split(".")[0] in needed for name in self._waiting):
+            self.hook()
+
+    def hook(self) -> None:
+        """Have every function wrapped, at once or when its module is imported, and step aside."""
         self._waiting = set()
         try:
             load("attaching.runtime").register(self._specs)
@@ -48,9 +67,6 @@ class FirstImport:
         except Exception as error:
             tell(f"nothing is named: {error!r}")
         sys.meta_path.remove(self)
-        from importlib.util import find_spec
-
-        return find_spec(name)
 
 
 def load(module: str) -> ModuleType:
@@ -77,7 +93,9 @@ def watch() -> None:
     if sys.version_info < (3, 10):  # noqa: UP036  any Python may be started below attach
         tell("this Python is older than 3.10, so it runs without ranges")
         return
-    sys.meta_path.insert(0, FirstImport(specs))
+    first_import = FirstImport(specs)
+    sys.meta_path.insert(0, first_import)
+    first_import.look_around()
 
 
 def run_hidden() -> None:

@@ -69,7 +69,7 @@ def test_what_the_source_has_is_found_without_an_import(package: list[str], spec
             "pkg.mod:Base.load={layer}",
             "pkg.mod:Base.load has no parameter 'layer' (it has self, layer_id, size, rest, io, more)",
         ),
-        ("pkg.mod:zzz=x", "pkg.mod has no zzz"),
+        ("pkg.mod:zzz=x", "pkg.mod has no zzz; it has Base.load, Pool.Part.fetch, Foreign.fetch, copy, late"),
         ("pkg.mood:f=x", "there is no module pkg.mood; near matches: mod"),
         ("space.deep.other:f=x", "there is no module space.deep.other"),
         ("no_such_package_at_all:f=x", "there is no module no_such_package_at_all"),
@@ -104,6 +104,16 @@ def test_compiled_and_built_in_modules_have_no_source() -> None:
     assert find_source("json.decoder") is not None
     with pytest.raises(NoSuchModuleError):
         find_source("json.no_such_part")
+
+
+def test_a_module_that_another_makes_is_a_note() -> None:
+    found = check_wrap(parse_wrap("os.path:join=join"))
+    assert (found.error, found.note) == (None, "os.path is made by another module, so join is not checked")
+
+
+def test_a_name_of_a_class_alone_is_listed_as_python_keeps_it() -> None:
+    found = outline("class _Pool:\n    def __fill(self): pass\n    def __len__(self): pass\ndef __free(): pass\n")
+    assert list(found.functions) == ["_Pool._Pool__fill", "_Pool.__len__", "__free"]
 
 
 def test_an_outline_lists_functions_classes_and_what_else_is_bound() -> None:

@@ -44,16 +44,17 @@ SERVE = """
     sys.exit(5)
 """
 
-HIDDEN = """
-    import atexit, os, nvtx
+NVTX = """
+    import atexit, os, numpy, sys
     class Domain:
         handle = "live"
         log = []
         def get_event_attributes(self, message, payload=None): return message
         def push_range(self, attributes): self.log.append(">" + attributes)
         def pop_range(self): self.log.append("<")
-    nvtx.get_domain = lambda name: Domain()
+    def get_domain(name): return Domain()
     def write():
+        if not hasattr(sys, "hidden_has_run"): Domain.log.append("the hidden sitecustomize has not run")
         with open(os.environ["RANGES_LOG"], "a") as file:
             file.write("".join(line + "\\n" for line in Domain.log))
     atexit.register(write)
@@ -62,7 +63,7 @@ HIDDEN = """
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """A toy program; the hidden sitecustomize makes its Pythons write what a profiler would hear."""
+    """A toy program, whose Pythons find an ``nvtx`` that writes what a profiler would hear, and a sitecustomize."""
     files = {
         "app/toy/__init__.py": "raise_if_imported_by_the_check = 1",
         "app/toy/pool.py": POOL,
@@ -70,7 +71,8 @@ def program(tmp_path: Path) -> Path:
         "app/instrument.py": "WHOSE = 'own'",
         "app/instrument_of_the_program.py": "",
         "app/toy/__main__.py": "import sys; from toy.pool import Pool; Pool().load(8); sys.exit(6)",
-        "hidden/sitecustomize.py": HIDDEN,
+        "hidden/nvtx.py": NVTX,
+        "hidden/sitecustomize.py": "import sys, numpy; sys.hidden_has_run = True",
     }
     for name, text in files.items():
         path = tmp_path / name
@@ -138,6 +140,24 @@ def test_spawned_workers_are_named(program: Path) -> None:
     done = attach(program, *LOAD, "--", sys.executable, "pooled.py")
     assert (done.returncode, done.stderr) == (0, "")
     assert log(program).count(">load layer 6") == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "code"),
+    [
+        ("os:getcwd=x", "import os; os.getcwd()"),
+        ("builtins:len=x", "len('')"),
+        ("numpy:nan_to_num=x", "import numpy; numpy.nan_to_num(3)"),
+        ("zipfile:is_zipfile=x", "import zipfile; zipfile.is_zipfile('none')"),
+    ],
+)
+def test_what_python_or_the_wrapping_itself_imports_is_named_and_loaded_once(
+    program: Path, spec: str, code: str
+) -> None:
+    """NumPy warns when it is loaded a second time."""
+    done = attach(program, "--wrap", spec, "--", sys.executable, "-W", "error", "-c", code)
+    assert done.returncode == 0, done.stderr
+    assert log(program) == [">x", "<"]
 
 
 @pytest.mark.parametrize(

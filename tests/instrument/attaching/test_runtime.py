@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import pickle
 import sys
@@ -142,6 +143,39 @@ def test_nothing_is_wrapped_when_nobody_listens() -> None:
     original = bisect.bisect_left
     register(["bisect:bisect_left=bisect {a}"])
     assert bisect.bisect_left is original
+
+
+class Kernel:
+    """A callable that is more than a function, as kernels of Triton are."""
+
+    blocks = 3
+
+    def __call__(self, layer: int) -> int:
+        return layer
+
+    def __getitem__(self, grid: int) -> tuple[str, int]:
+        return "launcher", grid
+
+
+KERNEL = Kernel()
+
+
+def test_objects_that_can_be_called_stay_what_they_are(
+    listening: RecordingDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = types.ModuleType("toy_objects")
+    vars(module).update(kernel=KERNEL, part=functools.partial(pow, 2), kept=functools.lru_cache(lambda layer: layer))
+    monkeypatch.setattr(KERNEL.__class__, "part", functools.partial(pow, 3), raising=False)
+    vars(module).update(Kernel=KERNEL.__class__)
+    for spec in ("kernel=kernel {layer}", "part=part", "kept=kept {layer}", "Kernel.part=method"):
+        wrap_in(parse_wrap(f"toy_objects:{spec}"), module)
+    assert (module.kernel(5), module.kernel[2], module.kernel.blocks) == (5, ("launcher", 2), 3)
+    assert isinstance(module.kernel, Kernel)
+    assert (module.part(3), module.kept(1), module.kept(1), Kernel().part(2)) == (8, 1, 1, 9)
+    assert module.kept.cache_info().hits == 1
+    pushed = [entry for entry in listening.log if entry != "<"]
+    assert pushed == [">kernel 5", ">part", ">kept 1", ">kept 1", ">method"]
+    assert type(pickle.loads(pickle.dumps(module.kernel))) is Kernel
 
 
 def test_functions_and_bound_methods_are_still_pickled_by_name(

@@ -69,6 +69,9 @@ def test_literal_braces_and_fields() -> None:
         (SimpleNamespace, "SimpleNamespace"),
         (np.zeros(4), "ndarray"),
         ([1, 2], "list"),
+        ("half \ud800 of a pair, \0", r"half \ud800 of a pair, \0"),
+        ("x" * 201, "x" * 197 + "..."),
+        ("x" * 200, "x" * 200),
     ],
 )
 def test_plain_values_are_written_and_others_by_type(value: object, shown: str) -> None:
