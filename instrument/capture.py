@@ -114,6 +114,15 @@ def capture(request: Request, nsys: str) -> tuple[Path, ...]:
     existing = [path.name for path in request.files if path.exists()]
     if existing and not request.force:
         raise InstrumentError(f"{request.out} already has {', '.join(existing)}: use --name NAME, or --force")
+    try:
+        _make(request, nsys)
+    except OSError as error:
+        raise InstrumentError(f"{request.out} cannot be written: {error.strerror}; use --out FOLDER") from None
+    return request.files
+
+
+def _make(request: Request, nsys: str) -> None:
+    """Make the files in a folder beside their places, then put them there."""
     request.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=request.out, prefix=".capture-") as folder:
         made = [Path(folder) / path.name for path in request.files]
@@ -126,7 +135,6 @@ def capture(request: Request, nsys: str) -> tuple[Path, ...]:
         made[2].write_text(json.dumps(line, separators=(",", ":")) + "\n")
         for path, place in zip(made, request.files, strict=True):
             path.replace(place)
-    return request.files
 
 
 def run_line(output: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import re
 import sys
@@ -16,6 +17,8 @@ from instrument.errors import InstrumentError, WrongUsageError
 from instrument.workload import options as choices
 from instrument.workload.plan import LAYOUTS, make_plan, plan_json, plan_text
 
+PROGRAM = "python -m instrument"
+
 LAZY_COMMANDS = {"attach": "instrument.attaching.command"}
 """Commands that live in modules of their own, imported only when they are asked for."""
 
@@ -23,6 +26,16 @@ DEFAULT_LINK_GBPS = 63.0
 """PCIe 5.0 x16: 32 GT/s x 128/130 x 16 lanes / 8, the most such a link can carry."""
 
 _FAULT_LIST = "\b\nFaults:\n" + "\n".join(f"  {name:<17} {does}" for name, does in choices.FAULTS.items())
+
+
+class FiniteRange(click.FloatRange):
+    """A number between two others; ``nan`` is none, though it is not beyond either of them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or fail."""
+        if math.isnan(number := super().convert(value, param, ctx)):
+            self.fail(f"{value} is not a number.", param, ctx)
+        return number
 
 
 class Commands(click.Group):
@@ -55,12 +68,20 @@ def cli() -> None:
     """Name layer-by-layer loads and compute in a program, and run a workload that shows each fault on purpose."""
 
 
+LAYERS = click.IntRange(1, 100_000)
+MIB = click.IntRange(1, 1 << 20)
+"""Up to 1 TiB a layer: more than any machine that this is for has memory."""
+
+SEED = click.IntRange(0, (1 << 63) - 1)
+"""What every generator of random numbers takes."""
+
+
 @cli.command(epilog=_FAULT_LIST)
-@click.option("--layers", type=click.IntRange(1), default=8, show_default=True, help="Layers of one forward.")
-@click.option("--mib-per-layer", type=click.IntRange(1), default=64, show_default=True, help="MiB to load per layer.")
+@click.option("--layers", type=LAYERS, default=8, show_default=True, help="Layers of one forward.")
+@click.option("--mib-per-layer", type=MIB, default=64, show_default=True, help="MiB to load per layer.")
 @click.option(
     "--compute-ratio",
-    type=click.FloatRange(0.01),
+    type=FiniteRange(0.01, 1000),
     default=1.1,
     show_default=True,
     help="Compute time of a layer over the time of a plain copy of its bytes; calibrated at start.",
@@ -114,11 +135,11 @@ def cli() -> None:
     type=click.IntRange(1),
     help=f"Host work between two submissions in microseconds (default {choices.DEFAULT_LATE_US}).",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the data and the page order.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of the data and the page order.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing; needs no GPU.")
 @click.option(
     "--link-gbps",
-    type=click.FloatRange(0.001),
+    type=FiniteRange(0.001, 1e6),
     help=f"Rate to plan for in GB/s (default {DEFAULT_LINK_GBPS:g}: PCIe 5.0 x16).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
@@ -181,9 +202,9 @@ def capture(nsys: str | None, run_options: tuple[str, ...], **given: Any) -> Non
 
     if given["metrics_hz"] and not given["metrics"]:
         raise WrongUsageError("--gpu-metrics-hz needs counters to sample: add --gpu-metrics all")
-    if not re.fullmatch(r"[\w.+-]+", given["name"]):
+    if not re.fullmatch(r"\w[\w.+-]*", given["name"]):
         raise WrongUsageError("--name is the name of a file without folders: use --out for the folder")
-    params = run.make_context("run", list(run_options)).params
+    params = run.make_context(f"{PROGRAM} run", list(run_options)).params
     _options(params)
     if params["dry_run"]:
         raise WrongUsageError("a dry run leaves nothing to capture: leave out --dry-run")
@@ -191,12 +212,21 @@ def capture(nsys: str | None, run_options: tuple[str, ...], **given: Any) -> Non
         click.echo(path)
 
 
+def _complaint(error: click.ClickException) -> str:
+    """Return what is wrong in one line, and which help tells more; the help itself where nothing was asked for."""
+    message = error.format_message()
+    if "\n" in message:
+        return message
+    context = getattr(error, "ctx", None)
+    return f"error: {message.rstrip('.')}: see {context.command_path if context else PROGRAM} --help"
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 not possible here, 2 wrong usage, 130 interrupted."""
     try:
-        code = cli.main(args=arguments, prog_name="python -m instrument", standalone_mode=False)
+        code = cli.main(args=arguments, prog_name=PROGRAM, standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        click.echo(_complaint(error), err=True)
         sys.exit(error.exit_code)
     except click.Abort:
         sys.exit(130)

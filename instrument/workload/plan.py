@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 WORD_BYTES = 16
 """Every piece starts at and has a multiple of this many bytes: the widest access of a GPU thread."""
 
+MOST_PIECES = 1 << 24
+"""Pieces of a layer that are planned one by one; the sample with the most has 1,024."""
+
 _GIGA = 1_000_000_000
 
 
@@ -77,6 +80,18 @@ def check_shape(shape: Shape) -> None:
             f"a layer of {shape.layer_bytes} bytes is no whole number of pages of {shape.page_bytes}: "
             "change --mib-per-layer, --page-tokens or --token-bytes"
         )
+
+    if (count := _pieces_per_layer(shape)) > MOST_PIECES:
+        raise WrongUsageError(
+            f"a layer would have {count:,} pieces, at most {MOST_PIECES:,} can be planned: use a smaller "
+            "--mib-per-layer, or larger pieces"
+        )
+
+
+def _pieces_per_layer(shape: Shape) -> int:
+    if shape.layout == "contiguous":
+        return -(-shape.layer_bytes // (shape.piece_bytes or shape.layer_bytes))
+    return shape.pages * (shape.page_tokens if shape.layout == "page-first" else 1)
 
 
 def _check_pieces(shape: Shape) -> None:

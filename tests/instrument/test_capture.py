@@ -135,11 +135,12 @@ def test_the_run_line_is_found_among_other_output() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--", "--mover", "hand"], 2, "--mover"),
+        (["--", "--mover", "hand"], 2, "see python -m instrument run --help"),
         (["--", "--sm-blocks", "4"], 2, "--mover sm"),
         (["--", "--dry-run"], 2, "leave out --dry-run"),
         (["--gpu-metrics-hz", "100"], 2, "--gpu-metrics all"),
         (["--name", "a/b"], 2, "--out"),
+        (["--name", ".."], 2, "--out"),
         (["--nsys", "/none"], 1, "--nsys names /none"),
     ],
 )
@@ -149,6 +150,15 @@ def test_wrong_usage_is_said_before_anything_runs(capsys, tmp_path, arguments, c
     assert end.value.code == code
     assert words in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_said_in_one_line(capsys, tmp_path) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["capture", "--out", "/proc/none", "--nsys", stand_in(tmp_path)])
+    assert end.value.code == 1
+    assert (
+        capsys.readouterr().err == "error: /proc/none cannot be written: No such file or directory; use --out FOLDER\n"
+    )
 
 
 def test_the_command_prints_the_paths(capsys, tmp_path) -> None:

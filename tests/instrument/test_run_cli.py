@@ -86,9 +86,36 @@ def test_options_that_contradict_each_other_exit_2_with_advice(capsys, arguments
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", ["--fault confusion", "--layers 0", "--no-such-option", "--mover hand"])
-def test_unknown_values_exit_2(capsys, arguments) -> None:
-    assert ends(capsys, "run", *arguments.split())[0] == 2
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--fault confusion",
+        "--layers 0",
+        "--layers 99999999999999999999",
+        "--mib-per-layer 99999999999",
+        "--no-such-option",
+        "--mover hand",
+        "--compute-ratio nan",
+        "--compute-ratio inf",
+        "--link-gbps nan",
+        "--link-gbps inf",
+        "--link-gbps 0",
+        "--seed 99999999999999999999",
+        "--fault",
+        "extra",
+    ],
+)
+def test_unknown_values_exit_2_in_one_line(capsys, arguments) -> None:
+    code, out, err = ends(capsys, "run", "--dry-run", *arguments.split())
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("error: ")
+    assert err.endswith(": see python -m instrument run --help\n")
+
+
+def test_without_a_command_the_help_is_shown(capsys) -> None:
+    code, out, err = ends(capsys)
+    assert code in (0, 2)
+    assert "Commands:\n  attach " in out + err
 
 
 def test_every_fault_is_a_choice_and_explained_in_the_help(capsys) -> None:

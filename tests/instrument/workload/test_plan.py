@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from instrument.errors import WrongUsageError
+from instrument.workload import plan
 from instrument.workload.plan import (
     LAYOUTS,
     Shape,
@@ -101,6 +102,17 @@ def test_pages_are_shuffled_by_the_seed_alone() -> None:
     assert page_order(replace(shape, seed=1)).tolist() != order
 
 
+@pytest.mark.parametrize("layout", ["layer-first", "page-first", "page-first-direct", "contiguous"])
+def test_as_many_pieces_are_allowed_as_are_counted(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shape = Shape(2, 1 << 16, layout, 8, 1024) if layout != "contiguous" else Shape(2, 1 << 16, piece_bytes=24 << 10)
+    count = len(pieces(shape, 0))
+    monkeypatch.setattr(plan, "MOST_PIECES", count)
+    check_shape(shape)
+    monkeypatch.setattr(plan, "MOST_PIECES", count - 1)
+    with pytest.raises(WrongUsageError, match=f"{count} pieces"):
+        check_shape(shape)
+
+
 def test_neighbouring_pages_are_not_merged() -> None:
     shape = Shape(layers=1, layer_bytes=64, layout="layer-first", page_tokens=1, token_bytes=32, seed=0)
     orders = {seed: page_order(replace(shape, seed=seed)).tolist() for seed in range(8)}
@@ -124,6 +136,8 @@ def test_a_contiguous_layer_is_one_piece_unless_it_is_cut() -> None:
         (Shape(1, 1 << 20, "page-first", piece_bytes=1024), "--piece-kib"),
         (Shape(1, 1 << 20, "page-first", token_bytes=24), "--token-bytes"),
         (Shape(1, 1 << 20, "page-first", page_tokens=63), "no whole number of pages"),
+        (Shape(1, 1 << 36, "page-first", token_bytes=16), "4,294,967,296 pieces, at most 16,777,216"),
+        (Shape(1, 1 << 36, piece_bytes=1024), "67,108,864 pieces"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(shape: Shape, words: str) -> None:
