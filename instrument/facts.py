@@ -59,6 +59,13 @@ class HostBuffer:
     n_bytes: int
     memory: str
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for what is no place in memory."""
+        if self.address < 0 or self.n_bytes < 1:
+            raise ValueError(
+                f"buffer '{self.name}' of {self.n_bytes} bytes at {self.address}: it needs its address and its size"
+            )
+
 
 def emit_facts(extra: Mapping[str, object] | None = None, *, buffers: Sequence[HostBuffer] = ()) -> dict[str, object]:
     """Collect the facts of this process, write them into the trace as one mark, and return them.
@@ -84,7 +91,7 @@ def collect_facts(
     if buffers:
         readings.facts["host_buffers"] = [buffer_facts(buffer) for buffer in buffers]
     found = readings.as_facts()
-    taken = sorted(found.keys() & (extra or {}).keys())
+    taken = sorted((found.keys() | readings.unavailable.keys()) & (extra or {}).keys())
     if taken:
         raise ValueError(f"these keys are read from the machine, name yours otherwise: {', '.join(taken)}")
     return {**found, **(extra or {})}

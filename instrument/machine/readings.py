@@ -18,11 +18,16 @@ class Readings:
         self.unavailable: dict[str, str] = {}
 
     def take(self, key: str, read: Callable[[], object]) -> None:
-        """Store what ``read`` returns under ``key``; when it raises UnreadableError or OSError, store the reason."""
+        """Store what ``read`` returns under ``key``; when it raises, store the reason.
+
+        Whatever a driver, a library or a kernel answers: the program whose facts these are goes on.
+        """
         try:
             self.facts[key] = read()
-        except (UnreadableError, OSError) as error:
-            self.unavailable[key] = " ".join(str(error).split())
+        except Exception as error:
+            expected = isinstance(error, UnreadableError | OSError)
+            text = str(error) if expected else f"{type(error).__name__}: {error}"
+            self.unavailable[key] = " ".join(text.split())
 
     def as_facts(self) -> dict[str, object]:
         """Return the facts, with the key ``unavailable`` when anything is absent."""

@@ -156,9 +156,8 @@ def test_a_folder_that_cannot_be_made_is_said_in_one_line(capsys, tmp_path) -> N
     with pytest.raises(SystemExit) as end:
         main(["capture", "--out", "/proc/none", "--nsys", stand_in(tmp_path)])
     assert end.value.code == 1
-    assert (
-        capsys.readouterr().err == "error: /proc/none cannot be written: No such file or directory; use --out FOLDER\n"
-    )
+    message = "error: /proc/none cannot be written: No such file or directory; use --out FOLDER\n"
+    assert capsys.readouterr().err == message
 
 
 def test_the_command_prints_the_paths(capsys, tmp_path) -> None:

@@ -195,6 +195,33 @@ def test_values_that_json_cannot_hold_are_written_as_text_and_taken_keys_are_ref
         facts.emit_facts({"page_bytes": 1})
 
 
+@pytest.mark.usefixtures("listening")
+def test_a_key_of_a_fact_is_refused_also_where_the_machine_does_not_tell_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a program that works here would fail on the next machine, which tells."""
+    monkeypatch.setattr(driver, "load_driver", lambda: 1 / 0)
+    with pytest.raises(ValueError, match="name yours otherwise: devices"):
+        facts.emit_facts({"devices": 2})
+
+
+@pytest.mark.parametrize(("address", "n_bytes"), [(4096, 0), (4096, -1), (-1, 8)])
+def test_a_buffer_has_an_address_and_a_size(address: int, n_bytes: int) -> None:
+    with pytest.raises(ValueError, match="it needs its address and its size"):
+        HostBuffer("pool", address, n_bytes, "pinned")
+
+
+def test_an_answer_that_nobody_expected_is_a_reason_and_no_end_of_the_program(
+    monkeypatch: pytest.MonkeyPatch, touched_memory: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(driver, "load_driver", object)
+    monkeypatch.setattr(facts, "load_nvml", object)
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(facts, "page_sizes", lambda *_: int("no number"))
+    found: Any = facts.collect_facts(buffers=[HostBuffer("pool", *touched_memory, "pageable")])
+    assert found.keys() == {"facts", "page_bytes", "host_buffers", "unavailable"}
+    assert found["unavailable"]["process_cpu_affinity"].startswith("AttributeError: ")
+    assert found["host_buffers"][0]["unavailable"]["page_bytes"].startswith("ValueError: invalid literal")
+
+
 def test_a_machine_without_a_gpu_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_driver() -> None:
         raise UnreadableError("this machine has no CUDA driver (libcuda.so.1)")

@@ -109,7 +109,8 @@ def test_unknown_values_exit_2_in_one_line(capsys, arguments) -> None:
     code, out, err = ends(capsys, "run", "--dry-run", *arguments.split())
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("error: ")
-    assert err.endswith(": see python -m instrument run --help\n")
+    assert ": see python -m instrument " in err
+    assert err.endswith(" --help\n")
 
 
 def test_without_a_command_the_help_is_shown(capsys) -> None:

@@ -78,15 +78,23 @@ def test_binding_is_undone_also_after_an_error(monkeypatch) -> None:
     assert policies == [2, 0]
 
 
-def test_pages_are_counted_by_node(monkeypatch) -> None:
+@pytest.mark.parametrize("at_once", [1, 2, 3, 100])
+def test_pages_are_counted_by_node(monkeypatch, at_once) -> None:
+    """However many pages the kernel is asked about at once."""
+    asked: list[int] = []
+
     def kernel(_number: int, _process: int, count, pages, _nodes, status, _flags) -> None:
         import ctypes
 
+        begin = ctypes.c_uint64.from_address(pages.value).value // mmap.PAGESIZE
         answers = (ctypes.c_int * count.value).from_address(status.value)
-        answers[:] = [0, 1, 1]
+        answers[:] = [0, 1, 1][begin - 4 :][: count.value]
+        asked.append(count.value)
 
+    monkeypatch.setattr(numa, "_PAGES_AT_ONCE", at_once)
     monkeypatch.setattr(numa, "_system_call", kernel)
     assert numa.placement(4 * mmap.PAGESIZE, 3 * mmap.PAGESIZE) == numa.Placement({0: 1, 1: 2})
+    assert (sum(asked), max(asked)) == (3, min(at_once, 3))
 
 
 def test_pages_that_the_kernel_does_not_know_make_no_placement(monkeypatch) -> None:
