@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -184,6 +185,26 @@ def test_an_unreadable_input_leaves_nothing(
     assert status("slim", str(path), str(tmp_path / "small.sqlite")) == 1
     assert words in capsys.readouterr().err
     assert [one.name for one in tmp_path.iterdir()] == ["run.sqlite"]
+
+
+def test_a_full_disk_is_not_a_damaged_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, output = scene().write(tmp_path / "run.sqlite"), tmp_path / "small.sqlite"
+    connect = sqlite3.connect
+
+    def into_a_small_place(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*arguments, **options)
+        connection.execute("PRAGMA max_page_count = 4")
+        return connection
+
+    with monkeypatch.context() as changed:
+        changed.setattr("traceview.nsys.slim.sqlite3.connect", into_a_small_place)
+        assert status("slim", str(path), str(output)) == 1
+    said = capsys.readouterr().err
+    assert "cannot hold the result: database or disk is full: make room there" in said
+    assert "damaged" not in said
+    assert not output.exists()
 
 
 def test_verify_refuses_a_result_that_says_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

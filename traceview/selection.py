@@ -103,7 +103,10 @@ def select_forwards(trace: Trace, kept: Sequence[Forward], others: Sequence[Forw
     warm-up or not. Raises ``SelectionError`` where there is none to keep.
     """
     if not kept:
-        raise SelectionError("this trace has no forward to keep", "keep a part of its time with --window FROM:TO")
+        raise SelectionError(
+            "there is no forward to keep here",
+            "leave out --forwards, and keep a part of the time with --window FROM:TO",
+        )
     low, high = span_of(trace, kept)
     operations = (trace.operations.start <= high) & (trace.operations.end >= low)
     best = [row for device in trace.capture.devices if (row := best_copy_row(trace, device)) is not None]

@@ -38,8 +38,9 @@ def command(source: Path, output: Path, keep_metrics: bool, verify: bool, force:
     window = None if chosen["window"] is None else (low or 0.0, float("inf") if high is None else high)
     options = SlimOptions(report_options(chosen), window, keep_metrics, verify, force, chosen["nsys"])
     made = slim(source, output, options)
+    forwards = f"{made.forwards} forward{'s' * (made.forwards != 1)}"
     click.echo(
-        f"{output}: {made.n_bytes / 1e6:.2f} MB of {made.n_bytes_before / 1e6:.2f} MB, {made.forwards} forwards"
+        f"{output}: {made.n_bytes / 1e6:.2f} MB of {made.n_bytes_before / 1e6:.2f} MB, {forwards}"
         + (f"; {made.compared:,} values of both reports are equal" if verify else "")
     )
     if made.other_inflation:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from traceview.nsys.slim_rows import rows_of, stored_name
 from traceview.nsys.slim_texts import Scrubber, scrubber_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from traceview.model import Ints, Trace
@@ -50,19 +50,29 @@ def write_slim(database: Database, part: Trace, output: Path, *, metrics_ns: tup
                 "ATTACH DATABASE ? AS source", (f"{database.path.resolve().as_uri()}?mode=ro&immutable=1",)
             )
         connection.execute("BEGIN")
-        with readable(database.path):
+        with readable(database.path), _room_beside(output):
             _copy_events(copy, rows)
             _copy_descriptions(copy, part, scrubber)
             if metrics_ns is not None:
                 _copy_metrics(copy, *metrics_ns)
             _copy_strings(copy, scrubber)
-        connection.execute("COMMIT")
-        connection.execute("DETACH DATABASE source")
-        try:
+        with _room_beside(output):
+            connection.execute("COMMIT")
+            connection.execute("DETACH DATABASE source")
             connection.execute("VACUUM")
-        except sqlite3.Error as error:
-            raise OutputError(f"{output} cannot be written: {error}", "is the disk full?") from None
     return scrubber
+
+
+@contextmanager
+def _room_beside(output: Path) -> Iterator[None]:
+    """Tell a full disk, which SQLite reports like a damaged file, from one."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "disk" not in str(error):
+            raise
+        hint = "make room there, or use another folder: TMPDIR=FOLDER traceview slim .."
+        raise OutputError(f"{output.parent} cannot hold the result: {error}", hint) from None
 
 
 def _clean_json(scrubber: Scrubber) -> Callable[[str], str | None]:
