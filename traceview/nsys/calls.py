@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _MAX_CORRELATION = 1 << 40
 _FIND_ROWS = 1 << 18
+_TIES = ("tid", "event_class", "correlation", "name", "stack")
+"""What orders calls that start together and last as long; of others the longer comes first, as it holds the shorter."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def read_api(database: Database, keep: Callable[[Table], Flags] | None = None) -
     A call recorded twice is one row with its stack.
     """
     table = read_columns(database, schema.CALLS, keep)
-    order = time_order(table["start"])
+    order = time_order(table["start"], lambda rows: (-table["end"][rows], *(table[name][rows] for name in _TIES)))
     if order is not None:
         table = {name: values[order] for name, values in table.items()}
     starts = run_starts(table["tid"])

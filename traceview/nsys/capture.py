@@ -50,7 +50,8 @@ def _meta(database: Database, tables: tuple[str, ...]) -> dict[str, str]:
     table = next((name for name in tables if {"name", "value"} <= database.tables.get(name, frozenset())), None)
     if table is None:
         return {}
-    return {str(name).upper(): str(value) for name, value in database.rows(f'SELECT name, value FROM "{table}"')}  # noqa: S608
+    query = f'SELECT name, value FROM "{table}" ORDER BY name, value'  # noqa: S608
+    return {str(name).upper(): str(value) for name, value in database.rows(query)}
 
 
 def _session_start(database: Database) -> int | None:
@@ -84,7 +85,7 @@ def _gpu_names(database: Database) -> dict[int, str]:
     rows = database.rows(f"SELECT {identity}, name FROM {table}")  # noqa: S608
     by_gpu = {number: str(name) for number, name in rows if name is not None}
     if {"gpuId", "cudaId"} <= database.tables.get("TARGET_INFO_CUDA_DEVICE", frozenset()):
-        mapped = database.rows("SELECT cudaId, gpuId FROM TARGET_INFO_CUDA_DEVICE")
+        mapped = database.rows("SELECT cudaId, gpuId FROM TARGET_INFO_CUDA_DEVICE ORDER BY cudaId, gpuId DESC")
         return {device: by_gpu[gpu] for device, gpu in mapped if gpu in by_gpu} or by_gpu
     return by_gpu
 
@@ -92,7 +93,8 @@ def _gpu_names(database: Database) -> dict[int, str]:
 def _diagnostics(database: Database) -> tuple[str, ...]:
     if "text" not in database.tables.get("DIAGNOSTIC_EVENT", frozenset()):
         return ()
-    texts = (str(row[0]) for row in database.rows("SELECT text FROM DIAGNOSTIC_EVENT"))
+    time = "timestamp, " if "timestamp" in database.tables["DIAGNOSTIC_EVENT"] else ""
+    texts = (str(row[0]) for row in database.rows(f"SELECT text FROM DIAGNOSTIC_EVENT ORDER BY {time}text"))  # noqa: S608
     return tuple(dict.fromkeys(text for text in texts if any(doubt in text for doubt in _DOUBTS)))
 
 
@@ -107,7 +109,7 @@ def _facts(database: Database) -> Mapping[str, Any] | None:
     # the mark's text is long, so it may be stored either way: compare the prefix after both are joined
     query = (
         f"SELECT n.domainId, {text} AS words FROM NVTX_EVENTS AS n {string_join(database)} "  # noqa: S608
-        "WHERE n.eventType = ? AND words LIKE ?"
+        "WHERE n.eventType = ? AND words LIKE ? ORDER BY n.start, words"
     )
     for domain, words in database.rows(query, (schema.NVTX_MARK, f"{FACTS_PREFIX}{{%")):
         if domain not in domains:

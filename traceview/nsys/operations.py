@@ -30,6 +30,9 @@ SOURCES = {
 }
 _MOST_PIECES = 1 << 31
 _COLUMNS = ("start", "end", "name", "shape", "n_bytes", "pieces", "direction", "memory", "source", "target")
+_TIES = ("end", "kind", "launch", "stream", "name", *_COLUMNS[3:])
+"""What orders operations that start together: first what renumbering streams and texts cannot change."""
+
 _DEFAULTS = {"name": -1, "direction": Direction.OTHER, "memory": Memory.UNKNOWN, "source": -1, "target": -1}
 
 
@@ -81,7 +84,7 @@ def make_operations(
         ]
         columns[name] = np.concatenate(parts)
     np.maximum(columns["end"], columns["start"], out=columns["end"])
-    order = time_order(columns["start"], columns["end"])
+    order = time_order(columns["start"], lambda rows: [columns[name][rows] for name in _TIES])
     if order is not None:
         for name, values in columns.items():
             columns[name] = values[order]
@@ -97,16 +100,16 @@ def _launches(api: ApiRows, table: Table) -> Ints:
 
 def make_migrations(table: Table) -> Migrations:
     """Return unified-memory rows in start order."""
-    order = np.argsort(table["start"], kind="stable")
-    return Migrations(
-        start=table["start"][order],
-        end=np.maximum(table["end"], table["start"])[order],
-        process=process_of(table["pid"])[order],
-        device=table["device"][order],
-        n_bytes=table["n_bytes"][order],
-        direction=table["direction"][order],
-        cause=table["cause"][order],
+    migrations = Migrations(
+        start=table["start"],
+        end=np.maximum(table["end"], table["start"]),
+        process=process_of(table["pid"]),
+        device=table["device"],
+        n_bytes=table["n_bytes"],
+        direction=table["direction"],
+        cause=table["cause"],
     )
+    return migrations.take(np.lexsort(tuple(reversed(vars(migrations).values()))))
 
 
 def _name_kernels(database: Database, kernels: Table, names: NameTable) -> None:

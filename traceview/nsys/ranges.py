@@ -71,17 +71,20 @@ def _process_of(tid: int | None) -> int:
 def make_ranges(database: Database, rows: RangeRows, thread: Ints, names: NameTable, last: int) -> Ranges:
     """Return ranges in start order, the longer first; one that was never closed ends with the trace, at ``last``.
 
-    ``thread`` is the dense thread index of each row.
+    ``thread`` is the dense thread index of each row. Of ranges that agree in time the later in the alphabet is inside.
     """
-    domains = {(_process_of(tid), number): names.add(name) for tid, number, name in domain_rows(database)}
+    domains = {(_process_of(tid), number): names.add(name) for tid, number, name in sorted(domain_rows(database))}
     process = process_of(rows.tid).tolist()
     domain = [domains.get(key, -1) for key in zip(process, rows.domain.tolist(), strict=True)]
+    texts = sorted(set(rows.texts))
+    place = {text: number for number, text in enumerate(texts)}
+    spelled = np.array([place[text] for text in rows.texts], dtype=np.int64)
     ranges = Ranges(
         start=rows.start,
         end=np.maximum(np.where(rows.end == NEVER_CLOSED, last, rows.end), rows.start),
         thread=thread,
-        name=np.array([names.add(text) for text in rows.texts], dtype=np.int64),
+        name=np.array([names.add(text) for text in texts], dtype=np.int64)[spelled],
         domain=np.array(domain, dtype=np.int64),
         payload=rows.payload,
     )
-    return ranges.take(np.lexsort((-ranges.end, ranges.start)))
+    return ranges.take(np.lexsort((ranges.payload, ranges.domain, spelled, ranges.thread, -ranges.end, ranges.start)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from traceview.errors import InputError
 from traceview.model import Direction, Records, Trace
 from traceview.nsys import schema
@@ -114,7 +116,7 @@ def _make_records(table: Table, stream: Ints, api: ApiRows) -> Records:
         event=table["event"],
         sync=table["sync"],
     )
-    return records.take(records.call.argsort(kind="stable"))
+    return records.take(np.lexsort((records.sync, records.event, records.stream, records.call)))
 
 
 def _nothing_captured(database: Database) -> InputError:
