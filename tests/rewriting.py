@@ -35,7 +35,7 @@ _PRIME = (1 << 31) - 1
 def rewrite(source: Path, target: Path, *changes: Change, seed: int = 0) -> Path:
     """Write a changed copy of an export and return its path."""
     shutil.copyfile(source, target)
-    with closing(sqlite3.connect(target, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(target.resolve().as_uri(), uri=True, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = MEMORY")
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("BEGIN")
@@ -91,7 +91,10 @@ def renumber_processes(connection: sqlite3.Connection, _: random.Random) -> None
     change_numbers(connection, ("pid", "processId"), renumbered_process)
 
 
-def _with_process(identity: int, renumber: Callable[[int], int]) -> int:
+def _with_process(identity: int | None, renumber: Callable[[int], int]) -> int | None:
+    """Return a process's or thread's serialised id (process in bits 24 to 47) with another process in it."""
+    if identity is None:
+        return None
     process = identity >> 24 & 0xFFFFFF
     return identity + (renumber(process) - process << 24)
 
@@ -166,3 +169,60 @@ def reorder_tables(connection: sqlite3.Connection, random: random.Random) -> Non
         connection.execute(f'CREATE TABLE "{table}" ({", ".join(definitions)})')
         connection.execute(f'INSERT INTO "{table}" ({names}) SELECT {names} FROM "old" ORDER BY rowid')
         connection.execute('DROP TABLE "old"')
+
+
+STRANGER = 77
+STRANGER_DEVICE = 5
+_WORK = tuple(f"CUPTI_ACTIVITY_KIND_{name}" for name in ("KERNEL", "MEMCPY", "MEMSET", "RUNTIME", "SYNCHRONIZATION"))
+
+
+def add_stranger(connection: sqlite3.Connection, _: random.Random) -> None:
+    """Let a second process do on a GPU of its own what the first does, a little later, and name none of it.
+
+    It uses the numbers of the first for everything that is a process's own: streams, contexts, correlation ids.
+    """
+    present = tables(connection)
+    connection.create_function("of_stranger", 1, lambda identity: _with_process(identity, lambda _: STRANGER))
+    values = {name: f'of_stranger("{name}")' for name in IDENTITIES} | {name: f'"{name}" + 4321' for name in TIMES}
+    values["deviceId"] = str(STRANGER_DEVICE)
+    [(last,)] = connection.execute(f'SELECT MAX("end") - 4321 FROM {_WORK[3]}')
+    for table in _WORK:
+        if table in present:
+            columns = present[table]
+            taken = ", ".join(values.get(name, f'"{name}"') for name in columns)
+            rows = connection.execute(f'SELECT {taken} FROM "{table}" WHERE "end" < ?', (last,)).fetchall()
+            insert(connection, table, columns, rows)
+
+
+def forget_slimming(connection: sqlite3.Connection, _: random.Random) -> None:
+    """Take away what a slimmed capture says of its forwards by their numbers, which change when others come before."""
+    if "META_DATA_CAPTURE" in tables(connection):
+        connection.execute("DELETE FROM META_DATA_CAPTURE WHERE name LIKE 'TRACEVIEW_SLIM:%'")
+
+
+def appended(other: Path, *, process: int, later_ns: int) -> Change:
+    """Return the change that adds all of another capture's rows, as those of ``process`` and ``later_ns`` later."""
+
+    def append(connection: sqlite3.Connection, _: random.Random) -> None:
+        present = tables(connection)
+        connection.create_function("of_other", 1, lambda identity: _with_process(identity, lambda _: process))
+        [(texts,)] = connection.execute("SELECT MAX(id) FROM StringIds")
+        values = {name: f'of_other("{name}")' for name in IDENTITIES} | {
+            name: f'"{name}" + {later_ns}' for name in TIMES
+        }
+        values |= {name: f'"{name}" + {texts}' for name in STRINGS} | {"pid": str(process), "processId": str(process)}
+        connection.execute("COMMIT")
+        connection.execute("ATTACH ? AS other", (f"{other.resolve().as_uri()}?mode=ro&immutable=1",))
+        connection.execute("BEGIN")
+        for (table,) in connection.execute("SELECT name FROM other.sqlite_master WHERE type = 'table'").fetchall():
+            if not table.startswith(("ENUM_", "META_DATA_", "TARGET_INFO_SESSION")):
+                own = values | ({"id": f'"id" + {texts}'} if table == "StringIds" else {})
+                columns = [row[1] for row in connection.execute(f'PRAGMA other.table_info("{table}")')]
+                taken = ", ".join(own.get(name, f'"{name}"') for name in columns)
+                rows = connection.execute(f'SELECT {taken} FROM other."{table}"').fetchall()
+                if table not in present:
+                    [(sql,)] = connection.execute("SELECT sql FROM other.sqlite_master WHERE name = ?", (table,))
+                    connection.execute(sql)
+                insert(connection, table, columns, rows)
+
+    return append

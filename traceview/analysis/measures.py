@@ -116,16 +116,20 @@ def summarise(forwards: Sequence[report.Forward]) -> report.Summary | None:
 
 
 class KernelBaseline:
-    """How long each kernel takes while nothing loads, over all forwards: what compute inflation is measured against."""
+    """How long each kernel takes while nothing loads: what compute inflation is measured against.
+
+    Over all forwards of one process on one device: another process's kernels may run on another GPU, or on other data.
+    """
 
     def __init__(self, trace: Trace, forwards: Sequence[Forward]) -> None:
         self._trace = trace
         self._loads: dict[tuple[int, int], Intervals] = {}
+        self._quiet: dict[tuple[int, int], dict[tuple[int, int], tuple[float, int]]] = {}
         for key in {(forward.process, forward.device) for forward in forwards}:
-            rows = [one.rows(Role.LOAD) for one in forwards if (one.process, one.device) == key]
-            self._loads[key] = _busy(trace, np.concatenate(rows))
-        quiet = [rows[loaded == 0] for rows, loaded in map(self._kernels, forwards)]
-        self._quiet = _typical_durations(trace, np.concatenate(quiet)) if quiet else {}
+            own = [forward for forward in forwards if (forward.process, forward.device) == key]
+            self._loads[key] = _busy(trace, np.concatenate([one.rows(Role.LOAD) for one in own]))
+            quiet = [rows[loaded == 0] for rows, loaded in map(self._kernels, own)]
+            self._quiet[key] = _typical_durations(trace, np.concatenate(quiet))
 
     def inflation(self, forward: Forward) -> int | None:
         """Return the ns that load operations added to a forward's kernels; None where no kernel is seen both ways.
@@ -135,10 +139,11 @@ class KernelBaseline:
         rows, loaded = self._kernels(forward)
         duration = self._trace.operations.end[rows] - self._trace.operations.start[rows]
         under = _typical_durations(self._trace, rows[2 * loaded > duration])
-        known = [identity for identity in under if identity in self._quiet]
+        quiet = self._quiet[forward.process, forward.device]
+        known = [identity for identity in under if identity in quiet]
         if not known:
             return None
-        return round(sum((under[one][0] - self._quiet[one][0]) * under[one][1] for one in known))
+        return round(sum((under[one][0] - quiet[one][0]) * under[one][1] for one in known))
 
     def _kernels(self, forward: Forward) -> tuple[Ints, Ints]:
         operations = self._trace.operations
