@@ -15,6 +15,7 @@ import numpy as np
 from traceview.model import LinkSamples, NicSamples, Samples
 from traceview.nsys import schema
 from traceview.nsys.columns import read_columns
+from traceview.nsys.order import time_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -60,10 +61,11 @@ def read_nic_samples(database: Database) -> tuple[NicSamples, ...]:
     found = []
     for place in sorted(set(zip(table["nic"].tolist(), table["port"].tolist(), strict=True))):
         own = (table["nic"] == place[0]) & (table["port"] == place[1])
-        for (metrics_list, index), (direction, scale, per_ns) in counters.items():
+        for (metrics_list, index), (direction, scale, per_ns) in sorted(counters.items()):
             rows = np.flatnonzero(own & (table["list"] == metrics_list) & (table["index"] == index))
-            rows = rows[np.argsort(table["start"][rows], kind="stable")]
             start, end, value = (table[name][rows] for name in ("start", "end", "value"))
+            order = np.lexsort((value, end, start))
+            start, end, value = start[order], end[order], value[order]
             n_bytes = value * scale * ((end - start) * per_ns if per_ns else 1)
             kept = (end > start) & (value >= 0)
             if kept.any():
@@ -77,8 +79,10 @@ def _samples(time: Ints, value: Ints) -> Samples:
     """Return a counter's samples in time order; each value is the mean since the sample before it."""
     kept = time >= 0
     time, value = time[kept], value[kept]
-    order = np.argsort(time, kind="stable")
-    time, value = time[order], np.clip(value[order], 0, 100)
+    order = time_order(time, lambda rows: (value[rows],))
+    if order is not None:
+        time, value = time[order], value[order]
+    value = np.clip(value, 0, 100)
     if len(time) < 2:
         return Samples(time[:0], time[:0], value[:0])
     return Samples(time[:-1], time[1:], value[1:])
@@ -96,7 +100,7 @@ def _from_metrics(database: Database) -> Series:
 
     table = read_columns(database, _timed_source(database), wanted)
     series: Series = {}
-    for (kind, metric), way in counters.items():
+    for (kind, metric), way in sorted(counters.items()):
         own = (table["type"] == kind) & (table["metric"] == metric)
         if own.any():
             series[kind & _GPU_MASK, way] = (table["time"][own], table["value"][own])
