@@ -17,7 +17,7 @@ import rewriting
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nsys_stats import add_up
-from plain_trace import everything
+from plain_trace import everything, rows
 from rewriting import SHIFT_NS, STRANGER, STRANGER_DEVICE, rewrite
 from tied_scenes import tied_scenes
 from trace_builder import TraceBuilder, layered_forward
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from rewriting import Change
     from trace_builder import TraceBuilder as Builder
+
+    from traceview.model import Trace
 
     Json = Any
 
@@ -159,9 +161,9 @@ def test_a_strange_process_adds_rows_of_its_own(name: str, tmp_path: Path) -> No
     assert reported(tmp_path / "twin.sqlite", process=process[0]) == before
 
     theirs = {"processes": [STRANGER], "devices": [{"id": STRANGER_DEVICE, "name": None}]}
-    for key, rows in theirs.items():
+    for key, more in theirs.items():
         found = after["trace"].pop(key)
-        assert sorted(found, key=str) == sorted(before["trace"].pop(key) + rows, key=str)
+        assert sorted(found, key=str) == sorted(before["trace"].pop(key) + more, key=str)
     lists = {name: rows for name, rows in after.items() if isinstance(rows, list)}
     own = {name: [row for row in rows if not _is_strange(row)] for name, rows in lists.items()}
     assert {"copies", "overlap"} <= {name for name, rows in lists.items() if len(own[name]) < len(rows)}
@@ -245,7 +247,14 @@ def test_a_capture_full_of_ties_reads_the_same_in_any_order(builder: Builder, se
     """Ids are left alone: of calls and operations that agree in time, ids are all there is to tell which came first."""
     plain = builder.write(path)
     twin = rewrite(plain, path.with_name("twin.sqlite"), *OTHER_ORDERS, seed=seed)
-    before, after = traceview.read(plain), traceview.read(twin)
+    before, after = traceview.read(plain, metrics=True), traceview.read(twin, metrics=True)
     assert everything(after) == everything(before)
+    assert counters(after) == counters(before)
     assert replace(after.capture, path=plain) == before.capture
     assert reported(twin) == reported(plain)
+
+
+def counters(trace: Trace) -> list[Any]:
+    """Return the samples of all links and NICs as plain rows."""
+    links = [(one.device, rows(one.received), rows(one.sent)) for one in trace.links or ()]
+    return [*links, *((one.nic, one.port, one.direction, rows(one.samples)) for one in trace.nics)]

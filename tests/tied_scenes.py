@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
+from metric_rows import RX, gpu_samples, nic_samples
 from trace_builder import TraceBuilder
 
 if TYPE_CHECKING:
@@ -103,7 +104,14 @@ def _description(draw: DrawFn, builder: TraceBuilder) -> None:
     builder.capture(f"PROCESS_{number}:CUDA_GRAPH_TRACE_OPTIONS:MODE", draw(st.sampled_from(("Graph", "Node"))))
 
 
+def _counters(draw: DrawFn, builder: TraceBuilder) -> None:
+    start, end = _interval(draw)
+    gpu_samples(builder, RX, {start: draw(st.integers(0, 9)), end: draw(st.integers(0, 9))})
+    nic_samples(builder, "IB: Bytes received", [(start, end, draw(st.integers(0, 9)))])
+
+
 _ADDERS = {
+    "counters": _counters,
     "description": _description,
     "kernel": _kernel,
     "copy": _copy,
