@@ -59,6 +59,11 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Write a count with its noun in the form that it needs: ``1 call``, ``8,192 calls``, ``2 processes``."""
+    return f"{count(number)} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def _scaled(value: float, units: tuple[str, ...], step: int, digits: int) -> str:
     """Return ``value`` in the largest unit in which it rounds to at least one, with ``digits`` digits."""
     rounds_up = step - 0.5 * 10 ** (3 - digits)

@@ -106,7 +106,7 @@ def test_a_scalar_read_back_costs_its_wait_and_restart(tmp_path: Path) -> None:
     assert found.id == "scalar_readback"
     # idle from 200 to 300 us; the first of it is the copy on the compute stream itself
     assert found.cost_ns == 99 * US
-    assert any("1 calls" in text for text in found.evidence)
+    assert any("1 call in" in text for text in found.evidence)
 
 
 def test_a_blocking_call_that_costs_nothing_is_no_finding(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ ADVICE = {
         "Keep the value on the device, or read it after the forward's last launch.",
     ),
     "implicit_sync": Advice(
-        "calls that block without saying so stand in the forward: allocation, registration, synchronous copies",
+        "calls block the host without saying so: allocation, registration, synchronous copies",
         "Allocate and register before serving, and use a caching allocator, cudaMallocAsync and asynchronous copies.",
     ),
     "fragmented_copies": Advice(
@@ -43,7 +43,7 @@ ADVICE = {
         "Lay the pool out so that a layer is contiguous, batch with cudaMemcpyBatchAsync, or gather with a kernel.",
     ),
     "late_submission": Advice(
-        "loads are submitted too slowly: the copy engine waits for the host",
+        "loads are submitted too slowly: what moves them waits for the host",
         "Submit all loads before other host work, from a thread of their own, or with fewer calls.",
     ),
     "host_bound": Advice(
@@ -76,3 +76,6 @@ ADVICE = {
     ),
 }
 """By finding id, in the words of MEASURES section 9."""
+
+PREFETCH = "Read from storage before the forward or on a thread of its own, so that the pool is full when loads begin."
+"""The remedy of ``host_bound`` where the host reads from storage for most of that time."""

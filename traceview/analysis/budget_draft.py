@@ -6,6 +6,7 @@ import math
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from traceview import units
 from traceview.analysis.budget_quantities import LIMIT_KEYS
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ def draft_budget(report: Report, slack: float = DEFAULT_SLACK) -> str:
     named = PurePath(report.trace.path).name
     measured = 0 if report.summary is None else report.summary.forwards
     lines = [
-        f"# from {''.join(one if one.isprintable() else '?' for one in named)}: medians of {measured} forwards, "
-        f"slack {100 * slack:g} %",
+        f"# from {''.join(one if one.isprintable() else '?' for one in named)}: medians of "
+        f"{units.counted(measured, 'forward')}, slack {100 * slack:g} %",
         "[limits]",
         *_limits(report, slack),
     ]

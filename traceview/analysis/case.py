@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from traceview.analysis.copies import median_piece
 from traceview.analysis.roles import Role
 from traceview.model import Kind, Memory
 
@@ -100,10 +99,16 @@ class Case:
         rows, operations = self.load_copies, self.trace.operations
         if not len(rows):
             return False
-        sizes = operations.n_bytes[rows] / np.maximum(operations.pieces[rows], 1)
         loads = sum(1 for layer in self.measured.layers if layer.load_pieces) or 1
         many = int(operations.pieces[rows].sum()) / loads >= self.thresholds.fragment_pieces
-        return many and float(np.median(sizes)) <= self.thresholds.fragment_bytes
+        return many and median_piece(operations, rows) <= self.thresholds.fragment_bytes
+
+    @cached_property
+    def memory_known(self) -> bool:
+        """Whether the export tells of most bytes that the forward loads whether their source was pinned."""
+        rows, operations = self.load_copies, self.trace.operations
+        untold = operations.n_bytes[rows[operations.memory[rows] == Memory.UNKNOWN]].sum()
+        return bool(2 * untold <= operations.n_bytes[rows].sum())
 
     @property
     def load_rate(self) -> float | None:

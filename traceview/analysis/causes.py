@@ -67,12 +67,13 @@ def _charge_calls(case: Case, costs: dict[str, int]) -> dict[str, int]:
         rows = mine[part.rows]
         meant = blocking.boundary[rows] | blocking.allowed[rows]
         for position in np.flatnonzero((part.cost > 0) & ~meant).tolist():
-            costs[_cause_of_call(case, int(rows[position]))] += int(part.cost[position])
+            costs[cause_of_call(case, int(rows[position]))] += int(part.cost[position])
         left -= intervals.intersect(host_holes, part.caused).length
     return {"host": max(left, 0)}
 
 
-def _cause_of_call(case: Case, row: int) -> str:
+def cause_of_call(case: Case, row: int) -> str:
+    """Return the cause that an accidental blocking call, given by its row of ``case.blocking``, is charged to."""
     blocking = case.blocking
     if blocking.readback[row]:
         return "scalar_readback"
@@ -174,7 +175,9 @@ def _load_bound(case: Case, costs: dict[str, int]) -> int:
     The ideal exceeds the first load plus all compute by that; never more than other causes left of the loss.
     """
     measures, layers = case.measures, case.measured.layers
-    if measures.ideal_ns is None or case.pageable or case.fragmented or not layers:
+    # where nobody knows the memory, a slow load may just as well come from pageable memory
+    slowed = case.pageable or case.fragmented or not case.memory_known
+    if measures.ideal_ns is None or slowed or not layers:
         return 0
     inflation = max(measures.compute_inflation_ns or 0, 0) if case.moved_by_kernels else 0
     compute = sum(layer.compute_busy_ns for layer in layers) - inflation

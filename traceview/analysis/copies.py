@@ -12,7 +12,7 @@ from traceview.model import Direction, Kind, Memory
 from traceview.report import CopyFit, CopyGroup, Migration
 
 if TYPE_CHECKING:
-    from traceview.model import Ints, Trace
+    from traceview.model import Ints, Operations, Trace
 
 FIT_MIN_SIZES = 3
 """A line through fewer distinct sizes says nothing about itself."""
@@ -98,7 +98,7 @@ def _group(trace: Trace, rows: Ints, labels: list[str]) -> CopyGroup:
     pieces = np.maximum(operations.pieces[rows], 1)
     sizes = operations.n_bytes[rows] // pieces
     total = int(operations.n_bytes[rows].sum())
-    median, p95 = _quantiles(sizes, pieces, (0.5, 0.95))
+    median, p95 = piece_quantiles(sizes, pieces, (0.5, 0.95))
     stream = int(operations.stream[rows[0]])
     return CopyGroup(
         device=trace.streams[stream].device,
@@ -122,6 +122,12 @@ def _group(trace: Trace, rows: Ints, labels: list[str]) -> CopyGroup:
     )
 
 
+def median_piece(operations: Operations, rows: Ints) -> int:
+    """Return the median size of the pieces of some copies, as the table of copies gives it; 0 for no copies."""
+    pieces = np.maximum(operations.pieces[rows], 1)
+    return piece_quantiles(operations.n_bytes[rows] // pieces, pieces, (0.5,))[0] if len(rows) else 0
+
+
 def _median(values: Ints) -> int | None:
     return round(float(np.median(values))) if len(values) else None
 
@@ -135,7 +141,7 @@ def _host_median(trace: Trace, rows: Ints) -> int | None:
     return _median(trace.calls.end[calls] - trace.calls.start[calls])
 
 
-def _quantiles(sizes: Ints, pieces: Ints, shares: tuple[float, ...]) -> list[int]:
+def piece_quantiles(sizes: Ints, pieces: Ints, shares: tuple[float, ...]) -> list[int]:
     """Return, for each share, the smallest size such that at least that share of the pieces is no larger."""
     order = np.argsort(sizes, kind="stable")
     reached = np.cumsum(pieces[order])

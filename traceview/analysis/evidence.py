@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceview import units
+from instrument.naming import STAGE, STORAGE_READ
+from traceview import intervals, units
+from traceview.analysis.causes import cause_of_call
+from traceview.analysis.copies import median_piece
+from traceview.analysis.passes import UNNAMED
 from traceview.analysis.roles import Role
 from traceview.analysis.spans import innermost_range
+from traceview.analysis.stack_names import written_stack
 from traceview.model import Memory
 from traceview.report import CATEGORIES
 
@@ -16,9 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from traceview.analysis.case import Case
+    from traceview.model import Ints, Trace
 
 PLACES = 3
 """How many places a finding names at the most."""
+
+TELLING = 0.1
+"""Share of the host's time below which a range is no answer to where it went."""
 
 
 def find_evidence(name: str, case: Case) -> tuple[str, ...]:
@@ -31,14 +40,18 @@ def _nothing(_: Case) -> list[str]:
 
 
 def _where(case: Case) -> str:
-    return f"{case.forward.name} (index {case.forward.index})"
+    named = case.forward.name != UNNAMED
+    return (
+        f"{case.forward.name} (index {case.forward.index})" if named else f"the forward with index {case.forward.index}"
+    )
 
 
 def _pageable(case: Case) -> list[str]:
     rows, operations = case.load_copies, case.trace.operations
     own = rows[operations.memory[rows] == Memory.PAGEABLE]
     total = int(operations.n_bytes[own].sum())
-    return [f"{units.size(total)} in {len(own):,} pageable copies in {_where(case)}", _rate(case), _blocked(case)]
+    copies = units.counted(len(own), "pageable copy", "pageable copies")
+    return [f"{units.size(total)} in {copies} in {_where(case)}", _rate(case), _blocked(case)]
 
 
 def _rate(case: Case) -> str:
@@ -50,31 +63,33 @@ def _rate(case: Case) -> str:
 
 
 def _blocked(case: Case) -> str:
-    spent = case.accounting.categories["implicit_sync"]
-    return f"{units.duration(spent)} of idle compute inside blocking calls" if spent else ""
+    rows = _rows_of(case, "pageable_source")
+    spent = int(case.blocking.cost[rows].sum())
+    return f"their calls block the host, and compute is idle for {units.duration(spent)} of that" if spent else ""
 
 
 def _pieces(case: Case) -> list[str]:
     rows, operations = case.load_copies, case.trace.operations
     if not len(rows):
         return []
-    sizes = operations.n_bytes[rows] / np.maximum(operations.pieces[rows], 1)
-    count = int(operations.pieces[rows].sum())
-    return [f"{count:,} pieces of {units.size(float(np.median(sizes)))} (median) in {_where(case)}", _rate(case)]
+    pieces = units.counted(int(operations.pieces[rows].sum()), "piece")
+    typical = units.size(median_piece(operations, rows))
+    return [f"{pieces} of {typical} (median) in {_where(case)}", _rate(case)]
 
 
 def _category(*names: str) -> Callable[[Case], list[str]]:
     """Return evidence from categories of the accounting: their time, and the layers that lose most to them."""
 
     def evidence(case: Case) -> list[str]:
-        spent = [f"{name} {units.duration(case.accounting.categories[name])}" for name in names]
-        return [f"{', '.join(spent)} in {_where(case)}", _layers(case, names)]
+        spent = case.accounting.categories
+        parts = [f"{name} {units.duration(spent[name])}" for name in names if spent[name]]
+        return [f"{', '.join(parts)} in {_where(case)}" if parts else "", _layers(case, names)]
 
     return evidence
 
 
 def _layers(case: Case, names: tuple[str, ...]) -> str:
-    """Return the layers whose compute waited longest for the given categories."""
+    """Return the layers whose compute operations, the first or a later one, waited longest for the given categories."""
     holes = case.accounting.holes
     chosen = np.isin(holes.category, [CATEGORIES.index(name) for name in names])
     layer_of = dict(zip(case.forward.operations.tolist(), case.forward.layer.tolist(), strict=True))
@@ -84,19 +99,61 @@ def _layers(case: Case, names: tuple[str, ...]) -> str:
         if layer >= 0:
             lost[layer] = lost.get(layer, 0) + length
     worst = sorted(lost.items(), key=lambda item: -item[1])[:PLACES]
-    return (
-        "most before " + ", ".join(f"layer {layer} ({units.duration(cost)})" for layer, cost in worst) if worst else ""
-    )
+    return "most for " + ", ".join(f"layer {layer} ({units.duration(cost)})" for layer, cost in worst) if worst else ""
 
 
-def _calls(*, readback: bool = False, explicit: bool = False) -> Callable[[Case], list[str]]:
-    """Return evidence from accidental blocking calls of one kind: how many, how long, and the costliest places."""
+def _host(case: Case) -> list[str]:
+    """Return evidence of host work that delays launches: how long, in which layers, inside which ranges."""
+    places = sorted(host_places(case).items(), key=lambda item: -item[1])[:PLACES]
+    inside = ", ".join(f"{name} ({units.duration(spent)})" for name, spent in places)
+    return [*_category("host")(case), f"the host is inside {inside}" if inside else ""]
+
+
+def waits_for_storage(case: Case) -> bool:
+    """Return whether the host reads from storage, or stages what it read, for most of its time."""
+    spent = case.accounting.categories["host"]
+    places = host_places(case)
+    return 2 * sum(places.get(name, 0) for name in (STORAGE_READ, STAGE)) > spent > 0
+
+
+def host_places(case: Case) -> dict[str, int]:
+    """Return the ns of the category ``host`` by the name of the innermost range of the forward's thread.
+
+    Only ranges that tell more than the forward itself does, and none that tells of less than ``TELLING`` of all.
+    """
+    holes, ranges = case.accounting.holes, case.trace.ranges
+    host = holes.category == CATEGORIES.index("host")
+    start, end = holes.start[host], holes.end[host]
+    inner = (ranges.start > case.forward.start) | (ranges.end < case.forward.end)
+    own = np.flatnonzero((ranges.thread == case.forward.thread) & inner)
+    if not len(start) or not len(own):
+        return {}
+    cuts = np.unique(np.concatenate((start, end, ranges.start[own], ranges.end[own])))
+    inside = intervals.covering(intervals.Intervals(start, end), cuts[:-1]) >= 0
+    low, length = cuts[:-1][inside], np.diff(cuts)[inside]
+    spent: dict[str, int] = {}
+    for at, ns in zip(
+        intervals.innermost(ranges.start[own], ranges.end[own], low).tolist(), length.tolist(), strict=True
+    ):
+        if at >= 0:
+            name = case.trace.names[ranges.name[own[at]]]
+            spent[name] = spent.get(name, 0) + ns
+    return {name: ns for name, ns in spent.items() if ns >= TELLING * length.sum()}
+
+
+def _rows_of(case: Case, cause: str) -> Ints:
+    """Return the rows of ``case.blocking`` with the accidental calls that are charged to one cause."""
+    blocking = case.blocking
+    rows = np.flatnonzero((blocking.forward == case.forward.index) & ~blocking.boundary & ~blocking.allowed)
+    return rows[[cause_of_call(case, row) == cause for row in rows.tolist()]]
+
+
+def _calls(cause: str) -> Callable[[Case], list[str]]:
+    """Return evidence from accidental blocking calls of one cause: how many, how long, and the costliest places."""
 
     def evidence(case: Case) -> list[str]:
         blocking, trace = case.blocking, case.trace
-        kind = (blocking.readback == readback) & (readback | (blocking.explicit == explicit))
-        meant = blocking.boundary | blocking.allowed
-        rows = np.flatnonzero((blocking.forward == case.forward.index) & kind & ~meant)
+        rows = _rows_of(case, cause)
         if not len(rows):
             return []
         blocked = units.duration(int(blocking.blocked[rows].sum()))
@@ -105,13 +162,24 @@ def _calls(*, readback: bool = False, explicit: bool = False) -> Callable[[Case]
         apis = [trace.names[name] for name in trace.calls.name[blocking.call[worst]].tolist()]
         inside = [trace.names[trace.ranges.name[one]] if one >= 0 else "no range" for one in ranges.tolist()]
         costs = [units.duration(cost) for cost in blocking.cost[worst].tolist()]
-        places = [f"{api} in {where} ({cost})" for api, where, cost in zip(apis, inside, costs, strict=True)]
+        called = [_called(trace, call) for call in blocking.call[worst].tolist()]
+        places = [
+            f"{api}{at} in {where} ({cost})" for api, at, where, cost in zip(apis, called, inside, costs, strict=True)
+        ]
         return [
-            f"{len(rows):,} calls in {_where(case)} block the host for {blocked}",
+            f"{units.counted(len(rows), 'call')} in {_where(case)} {'blocks' if len(rows) == 1 else 'block'} "
+            f"the host for {blocked}",
             "costliest: " + ", ".join(places),
         ]
 
     return evidence
+
+
+def _called(trace: Trace, call: int) -> str:
+    """Return what made a call by its stack, as `` at .item()``, empty where the capture has no stack of it."""
+    stack = int(trace.calls.stack[call])
+    written = written_stack(trace.stacks[stack]) if stack >= 0 else ()
+    return f" at {written[0]}" if written else ""
 
 
 def _mover(case: Case) -> list[str]:
@@ -119,7 +187,8 @@ def _mover(case: Case) -> list[str]:
     names = {case.trace.names[name] for name in operations.name[rows].tolist() if name >= 0}
     inflation = case.measures.compute_inflation_ns
     stretched = f"compute takes {units.duration(inflation)} longer while it runs" if inflation else ""
-    waits = f"compute waits {units.duration(case.accounting.categories['sm_busy'])} for multiprocessors"
+    busy = case.accounting.categories["sm_busy"]
+    waits = f"compute waits {units.duration(busy)} for multiprocessors" if busy else ""
     return [
         f"mover: {', '.join(sorted(names)[:PLACES])}, busy {units.duration(case.measures.load_busy_ns)}",
         stretched,
@@ -136,12 +205,12 @@ def _load_bound(case: Case) -> list[str]:
 _EVIDENCE: dict[str, Callable[[Case], list[str]]] = {
     "pageable_source": _pageable,
     "same_stream": _category("stream_queue", "load_copy"),
-    "accidental_sync": _calls(explicit=True),
-    "scalar_readback": _calls(readback=True),
-    "implicit_sync": _calls(),
+    "accidental_sync": _calls("accidental_sync"),
+    "scalar_readback": _calls("scalar_readback"),
+    "implicit_sync": _calls("implicit_sync"),
     "fragmented_copies": _pieces,
     "late_submission": _category("submit", "load_gap"),
-    "host_bound": _category("host"),
+    "host_bound": _host,
     "head_of_line": _category("engine_queue"),
     "sm_mover_contention": _mover,
     "low_link_rate": lambda case: [_rate(case)],

@@ -7,10 +7,10 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from traceview import units
-from traceview.analysis.advice import ADVICE
+from traceview.analysis.advice import ADVICE, PREFETCH
 from traceview.analysis.case import Case, Thresholds
 from traceview.analysis.causes import attribute, floor_without
-from traceview.analysis.evidence import find_evidence
+from traceview.analysis.evidence import find_evidence, waits_for_storage
 from traceview.analysis.geometric import find_geometric
 from traceview.analysis.link_causes import MOSTLY, attainable_rates, remote_share, slowdowns
 from traceview.report import Finding
@@ -108,10 +108,14 @@ def _finding(
         level = "medium"
     floors = [floor_without(name, case) for case in cases]
     known = [floor for floor in floors if floor is not None]
-    left = max(makespan - cost, median(known)) if len(known) == len(floors) else None
-    without = (
-        f"without it a forward would take {units.duration(left)} instead of {units.duration(makespan)}" if left else ""
+    rest = makespan - cost
+    # where nothing tells the rate that loads could have, their share of the rest may shrink too
+    left = (
+        f"{units.duration(max(rest, median(known)))}"
+        if len(known) == len(floors)
+        else f"at most {units.duration(rest)}"
     )
+    without = f"without it a forward would take {left} instead of {units.duration(makespan)}"
     return Finding(
         id=name,
         severity=level,
@@ -120,5 +124,5 @@ def _finding(
         basis="accounting",
         message=ADVICE[name].message,
         evidence=tuple(text for text in (*find_evidence(name, typical), without) if text),
-        advice=ADVICE[name].remedy,
+        advice=PREFETCH if name == "host_bound" and waits_for_storage(typical) else ADVICE[name].remedy,
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceview import intervals, units
 from traceview.analysis.advice import ADVICE
+from traceview.analysis.copies import median_piece
 from traceview.analysis.link_causes import BESIDE_CAUSES, geometric_slowdowns
 from traceview.model import CallKind, Direction, Kind, Memory
 from traceview.report import Finding
@@ -24,29 +26,42 @@ if TYPE_CHECKING:
 def find_geometric(trace: Trace, lanes: Sequence[Lane], thresholds: Thresholds) -> list[Finding]:
     """Return findings whose cost is copy time outside compute; their share is of the trace's whole GPU time span.
 
-    Each nanosecond goes to one cause only, in the order pageable, cut up, on the compute stream, blocking. Traffic that
-    slows loads down costs the time that they lost to it.
+    Each nanosecond of a device goes to one cause only, in the order pageable, cut up, on the compute stream, blocking;
+    the cost is that of the device that loses most to the cause. Traffic that slows loads down costs the time that they
+    lost to it.
     """
     operations = trace.operations
     if not len(operations):
         return []
     span = int(operations.end.max() - operations.start.min())
-    runs = (operations.kind == Kind.KERNEL) | (operations.kind == Kind.GRAPH)
-    taken = intervals.union(operations.start[runs], operations.end[runs])
+    costs = _costs(trace, thresholds)
+    loads = np.flatnonzero(operations.direction == Direction.H2D)
+    costs += [(name, loads, cost) for name, cost in geometric_slowdowns(lanes).items()]
     found = []
-    for name, rows in _causes(trace, runs, thresholds):
-        busy = intervals.union(operations.start[rows], operations.end[rows])
-        cost = intervals.subtract(busy, taken).length
-        taken = _together(taken, busy)
+    for name, rows, cost in costs:
         share = cost / span if span else 0.0
         if share >= thresholds.min_share and cost >= 1000 * thresholds.min_cost_us:
             found.append(_finding(trace, name, rows, (cost, share), thresholds))
-    for name, cost in geometric_slowdowns(lanes).items():
-        share = cost / span if span else 0.0
-        if share >= thresholds.min_share and cost >= 1000 * thresholds.min_cost_us:
-            loads = np.flatnonzero(operations.direction == Direction.H2D)
-            found.append(_finding(trace, name, loads, (cost, share), thresholds))
     return found
+
+
+def _costs(trace: Trace, thresholds: Thresholds) -> list[tuple[str, Ints, int]]:
+    """Return each cause with the copies of the device that loses most to it, and what it loses."""
+    operations = trace.operations
+    runs = (operations.kind == Kind.KERNEL) | (operations.kind == Kind.GRAPH)
+    places = [(stream.process, stream.device) for stream in trace.streams]
+    worst: dict[str, tuple[Ints, int]] = {}
+    for place in dict.fromkeys(places):
+        here = np.array([one == place for one in places], dtype=bool)[operations.stream]
+        taken = intervals.union(operations.start[runs & here], operations.end[runs & here])
+        for name, rows in _causes(trace, runs, thresholds):
+            own = rows[here[rows]]
+            busy = intervals.union(operations.start[own], operations.end[own])
+            cost = intervals.subtract(busy, taken).length
+            taken = _together(taken, busy)
+            if cost > worst.get(name, (own, 0))[1]:
+                worst[name] = (own, cost)
+    return [(name, *found) for name, found in worst.items()]
 
 
 def _together(a: Intervals, b: Intervals) -> Intervals:
@@ -87,9 +102,8 @@ def _cut_up(trace: Trace, rows: Ints, thresholds: Thresholds) -> Ints:
     parts = [rows[:0]]
     for stream in np.unique(operations.stream[rows]):
         own = rows[operations.stream[rows] == stream]
-        pieces = np.maximum(operations.pieces[own], 1)
-        small = float(np.median(operations.n_bytes[own] / pieces)) <= thresholds.fragment_bytes
-        if small and pieces.sum() >= 8 * thresholds.fragment_pieces:
+        small = median_piece(operations, own) <= thresholds.fragment_bytes
+        if small and np.maximum(operations.pieces[own], 1).sum() >= 8 * thresholds.fragment_pieces:
             parts.append(own)
     return np.concatenate(parts)
 
@@ -97,6 +111,14 @@ def _cut_up(trace: Trace, rows: Ints, thresholds: Thresholds) -> Ints:
 def _finding(trace: Trace, name: str, rows: Ints, cost: tuple[int, float], thresholds: Thresholds) -> Finding:
     total = int(trace.operations.n_bytes[rows].sum())
     streams = sorted({trace.streams[stream].label for stream in trace.operations.stream[rows].tolist()})
+    places = {(stream.process, stream.device) for stream in trace.streams}
+    own = {
+        (trace.streams[one].process, trace.streams[one].device)
+        for one in np.unique(trace.operations.stream[rows]).tolist()
+    }
+    worst = [f"GPU {device} of process {process}, which loses most: " for process, device in own]
+    place = worst[0] if len(own) == 1 < len(places) else ""
+    copies = units.counted(len(rows), "copy", "copies")
     level = "high" if cost[1] >= thresholds.high_share else "medium" if cost[1] >= thresholds.medium_share else "low"
     return Finding(
         id=name,
@@ -106,9 +128,17 @@ def _finding(trace: Trace, name: str, rows: Ints, cost: tuple[int, float], thres
         basis="geometric",
         message=ADVICE[name].message,
         evidence=(
-            f"{units.size(total)} in {len(rows):,} copies on {', '.join(streams[:3])}",
-            f"{units.duration(cost[0])} {'lost to it' if name in BESIDE_CAUSES else 'of it outside compute'}, "
+            f"{place}{units.size(total)} in {copies}{_by(trace, name, rows)} on {', '.join(streams[:3])}",
+            f"{'they lose' if name in BESIDE_CAUSES else 'they run outside compute for'} {units.duration(cost[0])}, "
             f"{units.percent(cost[1])} of the time from the first to the last operation",
         ),
         advice=ADVICE[name].remedy,
     )
+
+
+def _by(trace: Trace, name: str, rows: Ints) -> str:
+    """Return which calls block, where blocking is the cause: `` by cudaMemcpy (5)``, the most frequent first."""
+    if name != "implicit_sync":
+        return ""
+    made = Counter(trace.names[call] for call in trace.calls.name[trace.operations.launch[rows]].tolist())
+    return " by " + ", ".join(f"{call} ({units.count(number)})" for call, number in made.most_common(2))

@@ -25,7 +25,7 @@ TARGETS = ("perfetto", "csv", "parquet")
 @click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="What other tool the files are for.")
 @click.option("--force", is_flag=True, help="Overwrite files in DIR.")
 def command(folder: Path, target: str, force: bool, **chosen: Any) -> None:
-    r"""Write what a trace holds, with forwards, layers and the causes of holes, into DIR for other tools.
+    """Write what a trace holds, with forwards, layers and the causes of holes, into DIR for other tools.
 
     perfetto: one file for https://ui.perfetto.dev and trace_processor; csv and parquet: one file per table, and a
     README that says what each column is.

@@ -30,7 +30,7 @@ _EXPORTS, _REPORTS = (".sqlite",), (".nsys-rep", ".qdrep")
 )
 @set_options
 def command(names: tuple[str, ...], jobs: int | None, scheduler: str | None, style: str, **chosen: Any) -> int:
-    r"""Compare the ranks of one run: one row per rank, who comes late, and what makes them late.
+    """Compare the ranks of one run: one row per rank, who comes late, and what makes them late.
 
     A rank is a process on a device with forwards. Of a folder the exports in it are read, and reports that have none
     beside them. A file that cannot be read is a row with its error.

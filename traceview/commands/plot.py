@@ -26,7 +26,7 @@ PLOTS = ("overlap", "copies", "accounting", "history")
 @forward_options
 @picture_options
 def command(what: str, output: Path, force: bool, **chosen: Any) -> None:
-    r"""Draw one measure of a trace as a picture.
+    """Draw one measure of a trace as a picture.
 
     overlap: what runs beside what; copies: pieces and rates by size; accounting: where the time of each forward went;
     history: the forwards in their order.

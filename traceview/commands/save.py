@@ -11,6 +11,7 @@ import click
 
 from traceview.commands.trace_set import capture, set_options
 from traceview.output import check_output
+from traceview.units import counted
 
 _GIT_SECONDS = 10
 
@@ -44,7 +45,9 @@ def command(path: Path, database: Path, label: str | None, commit: str | None, *
     measured = sum(not forward.warmup for forward in report.forwards)
     done = "Replaced" if replaced else "Saved"
     of_commit = f", commit {origin.commit[:12]}" if origin.commit else ", without a commit"
-    click.echo(f"{done} {measured} measured forwards of {path.name} in {database} as {origin.label}{of_commit}.")
+    click.echo(
+        f"{done} {counted(measured, 'measured forward')} of {path.name} in {database} as {origin.label}{of_commit}."
+    )
 
 
 def _checked_out() -> str | None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from traceview.commands.options import Slice, forward_options, report_options
+from traceview.units import counted
 
 
 @click.command("slim")
@@ -20,7 +21,7 @@ from traceview.commands.options import Slice, forward_options, report_options
 @click.option("--nsys", metavar="PROGRAM", help="The nsys that exports a .nsys-rep; else $NSYS, PATH, /opt/nvidia.")
 @forward_options
 def command(source: Path, output: Path, keep_metrics: bool, verify: bool, force: bool, **chosen: Any) -> None:
-    r"""Make a trace small enough to commit, without host, user, environment, command line and paths.
+    """Make a trace small enough to commit, without host, user, environment, command line and paths.
 
     OUT holds the tables and rows of IN that the analyses read, of the chosen forwards or time, and the texts that these
     point to, with paths cut to file names. It reports the same of the kept forwards, which keep their numbers, as
@@ -38,9 +39,9 @@ def command(source: Path, output: Path, keep_metrics: bool, verify: bool, force:
     window = None if chosen["window"] is None else (low or 0.0, float("inf") if high is None else high)
     options = SlimOptions(report_options(chosen), window, keep_metrics, verify, force, chosen["nsys"])
     made = slim(source, output, options)
-    forwards = f"{made.forwards} forward{'s' * (made.forwards != 1)}"
+    sizes = f"{made.n_bytes / 1e6:.2f} MB of {made.n_bytes_before / 1e6:.2f} MB"
     click.echo(
-        f"{output}: {made.n_bytes / 1e6:.2f} MB of {made.n_bytes_before / 1e6:.2f} MB, {forwards}"
+        f"{output}: {sizes}, {counted(made.forwards, 'forward')}"
         + (f"; {made.compared:,} values of both reports are equal" if verify else "")
     )
     if made.other_inflation:

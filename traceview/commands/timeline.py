@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def command(
     output: Path, force: bool, forward: int | None, layers: tuple[int | None, int | None] | None, **chosen: Any
 ) -> None:
-    r"""Draw one forward as a picture: what ran on the host and on each stream, and why compute had holes.
+    """Draw one forward as a picture: what ran on the host and on each stream, and why compute had holes.
 
     Without a forward in the trace the whole trace is drawn, without holes.
 

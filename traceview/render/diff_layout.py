@@ -27,7 +27,7 @@ from traceview.render.tables import (
     name,
     row,
 )
-from traceview.units import duration, size
+from traceview.units import counted, duration, size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,14 +72,15 @@ def _side(side: Side, sampled: str) -> tuple[Part, ...]:
     more = len(side.paths) - len(names)
     parts = [part for one in names for part in (Part(", "), one)][1:]
     setting = side.setting
-    facts = [f"and {more} more files"] if more > 0 else []
+    facts = [f"and {counted(more, 'more file')}"] if more > 0 else []
     if sampled != "files":
         devices = {sample.device for sample in side.samples}
-        facts.append(f"{len(side.samples) // max(len(devices), 1)} {sampled}")
+        facts.append(counted(len(side.samples) // max(len(devices), 1), sampled.removesuffix("s"), sampled))
     else:
         facts.append("no forwards")
     if setting.layers - {0}:
-        facts.append(f"{' or '.join(str(number) for number in sorted(setting.layers))} layers")
+        layers = sorted(setting.layers)
+        facts.append(f"{' or '.join(map(str, layers))} {'layer' if layers == [1] else 'layers'}")
     if setting.load_bytes and sampled != "files":
         facts.append(f"{size(setting.load_bytes)} a forward")
     gpus = [gpu for gpu in dict.fromkeys(setting.gpus) if gpu]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceview.render.shown import shown
+from traceview.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +22,8 @@ def render(trace: Trace, answered: Sequence[str], abstained: Sequence[Abstention
         f"{shown(str(capture.path))}",
         f"  nsys {shown(capture.product_version or 'unknown')}, schema {shown(capture.schema_version or 'none')}, "
         f"{shown(devices)}",
-        f"  {len(trace.operations):,} operations, {len(trace.calls):,} API calls, {len(trace.ranges):,} ranges, "
-        f"{len(capture.processes)} {'process' if len(capture.processes) == 1 else 'processes'}",
+        f"  {counted(len(trace.operations), 'operation')}, {counted(len(trace.calls), 'API call')}, "
+        f"{counted(len(trace.ranges), 'range')}, {counted(len(capture.processes), 'process', 'processes')}",
         "",
     ]
     lines += [f"  yes  {measure}" for measure in answered]

@@ -26,7 +26,8 @@ def layout(followed: Followed) -> Page:
     last = followed.points[-1]
     now = value(unit, last.row.new.median) if last.row.new else "?"
     many = len(followed.points)
-    first: list[str | Part] = [Part(f"{title(followed)}: {now}", STRONG), f" in the last of {many} runs"]
+    which = f" in the last of {many} runs" if many > 1 else " in the only run"
+    first: list[str | Part] = [Part(f"{title(followed)}: {now}", STRONG), which]
     if many > 1:
         first += [", ", Part(last.row.verdict, _ROLES[last.row.verdict]), f" against the one before ({_moved(last)})"]
     if many > 2 and followed.overall is not None:

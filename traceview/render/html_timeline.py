@@ -12,7 +12,7 @@ from traceview.render.html_blocks import escaped, plain_table, slug, titled
 from traceview.render.shown import shown
 from traceview.render.verdict import PHRASES
 from traceview.report import CATEGORIES
-from traceview.units import count, duration, milliseconds, percent
+from traceview.units import count, counted, duration, milliseconds, percent
 
 if TYPE_CHECKING:
     from traceview.analysis.timeline import Timeline
@@ -90,7 +90,9 @@ def _amount(drawn: Timeline) -> str:
             "close neighbours of one kind and layer stand as one."
         )
     if drawn.rows_left_out:
-        notes.append(f"{drawn.rows_left_out} streams or threads with less work have no row.")
+        notes.append(
+            f"{counted(drawn.rows_left_out, 'stream or thread', 'streams or threads')} with less work without a row."
+        )
     return f'<p class="muted">{" ".join(notes)}</p>' if notes else ""
 
 

@@ -16,7 +16,7 @@ from traceview.render.layout_whatif import what_if_section
 from traceview.render.shown import shown
 from traceview.render.tables import BAD, MUTED, STRONG, Entry, Line, Page, Part, Section, line, name
 from traceview.render.verdict import measured_forwards, verdict
-from traceview.units import duration, percent
+from traceview.units import counted, duration, percent
 
 if TYPE_CHECKING:
     from traceview.report import Abstention, Finding, Report, TraceInfo
@@ -60,13 +60,12 @@ def _capture(trace: TraceInfo) -> tuple[Line, ...]:
     lines += [line(warned, shown(problem, 200)) for problem in trace.diagnostics[:DIAGNOSTICS_SHOWN]]
     more = len(trace.diagnostics) - DIAGNOSTICS_SHOWN
     if more > 0:
-        lines.append(line(Part(f"and {more} more warnings of the profiler, with --format json", MUTED)))
+        lines.append(line(Part(f"and {counted(more, 'more warning')} of the profiler, with --format json", MUTED)))
     return tuple(lines)
 
 
 def _span(trace: TraceInfo) -> str:
-    processes = "1 process" if len(trace.processes) == 1 else f"{len(trace.processes)} processes"
-    return f"{duration(trace.duration_ns)} captured, {processes}"
+    return f"{duration(trace.duration_ns)} captured, {counted(len(trace.processes), 'process', 'processes')}"
 
 
 def _devices(trace: TraceInfo) -> str:
@@ -86,9 +85,11 @@ def _forwards(report: Report) -> Line:
     found = sorted({sources.get(forward.layers_from, str(forward.layers_from)) for forward in measured})
     layers = sorted({len(forward.layers) for forward in measured})
     many = " or ".join(str(number) for number in layers if number)
-    named = f", {many} layers by {' or '.join(found)}" if many else ", without layers"
-    plural = "forward" if len(measured) == 1 else "forwards"
-    return line(f"{len(measured)} {plural} measured{named if measured else ''}, {warmup} left out as warm-up")
+    plural = "layer" if layers == [1] else "layers"
+    named = f", {many} {plural} by {' or '.join(found)}" if many else ", without layers"
+    return line(
+        f"{counted(len(measured), 'forward')} measured{named if measured else ''}, {warmup} left out as warm-up"
+    )
 
 
 def _findings(report: Report) -> tuple[Section, ...]:
@@ -101,7 +102,7 @@ def _finding(finding: Finding) -> Entry:
     role = BAD if finding.severity == "high" else STRONG
     basis = ", from geometry" if finding.basis == "geometric" else ""
     cost = f"  {duration(finding.cost_ns)} ({percent(finding.share)}{basis}), {finding.severity}"
-    evidence = (line(Part(shown(entry, 200), MUTED)) for entry in finding.evidence[:EVIDENCE_SHOWN])
+    evidence = (line(Part(shown(entry, 400), MUTED)) for entry in finding.evidence[:EVIDENCE_SHOWN])
     message, advice = shown(finding.message, 400), shown(finding.advice, 400)
     return Entry(line(Part(finding.id, role), cost), (line(message), *evidence, line(Part("→ ", MUTED), advice)))
 

@@ -45,7 +45,7 @@ def copies_section(report: Report) -> tuple[Section, ...]:
     table = Table(columns, tuple(_copies_row(group) for group in groups[:COPIES_SHOWN]))
     blocks: tuple[Block, ...] = (
         table,
-        *left_out(len(groups) - COPIES_SHOWN, "groups"),
+        *left_out(len(groups) - COPIES_SHOWN, "group"),
         *_piece_sizes(groups[:COPIES_SHOWN]),
     )
     return (Section("Copies", "whole trace", blocks),)
@@ -146,5 +146,5 @@ def migrations_section(report: Report) -> tuple[Section, ...]:
         )
         for entry in ordered[:MIGRATIONS_SHOWN]
     )
-    notes = left_out(len(ordered) - MIGRATIONS_SHOWN, "kinds of migration")
+    notes = left_out(len(ordered) - MIGRATIONS_SHOWN, "kind of migration", "kinds of migration")
     return (Section("Unified-memory migrations", "not counted as copies", (Table(columns, rows), *notes)),)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from traceview.render.tables import MUTED, STRONG, Bar, Bars, Block, Column, Line, Part, Section, Table, line, name, row
 from traceview.render.verdict import PHRASES, measured_forwards, median_forward
 from traceview.report import CATEGORIES
-from traceview.units import count, duration, milliseconds, percent, size
+from traceview.units import count, counted, duration, milliseconds, percent, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -151,7 +151,7 @@ def layers_section(report: Report) -> tuple[Section, ...]:
     columns = ("layer", "stall ms", "load ms", "compute ms", "pieces", "bytes")
     rows = tuple(_layer_row(number, by_layer[number]) for number in worst)
     table = Table(tuple(Column(title, right=True) for title in columns), rows)
-    about = f"idle before the first compute operation, medians over {_forwards(len(forwards))}"
+    about = f"idle before the first compute operation, medians over {counted(len(forwards), 'forward')}"
     rest = ordered[len(worst) :]
     each = f"at most {duration(stalls[rest[0]])} each" if rest and stalls[rest[0]] else "nothing"
     note = (line(Part(f"the other {len(rest)}: {each}", MUTED)),) if rest else ()
@@ -180,8 +180,4 @@ def _moved(measures: Measures) -> str:
     amount = "" if measures.load_bytes is None else size(measures.load_bytes)
     if measures.load_pieces is None:
         return f"{amount} by kernels, ".lstrip()
-    return f"{amount} in {count(measures.load_pieces)} pieces, ".lstrip()
-
-
-def _forwards(number: int) -> str:
-    return "1 forward" if number == 1 else f"{number} forwards"
+    return f"{amount} in {counted(measures.load_pieces, 'piece')}, ".lstrip()

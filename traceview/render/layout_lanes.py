@@ -64,7 +64,7 @@ def lanes_section(report: Report) -> tuple[Section, ...]:
     rows = tuple(_lane_row(report, lane) for lane in telling[:LANES_SHOWN])
     blocks: tuple[Block, ...] = (
         without_empty_columns(Table(columns, rows)),
-        *left_out(len(telling) - LANES_SHOWN, "lanes"),
+        *left_out(len(telling) - LANES_SHOWN, "lane"),
         *_link_lines(telling[:LANES_SHOWN]),
     )
     return (Section("Lanes", "rates alone and beside other traffic", blocks),)
@@ -198,7 +198,7 @@ def network_section(report: Report) -> tuple[Section, ...]:
         )
         for entry in busy[:NETWORK_SHOWN]
     )
-    notes = left_out(len(busy) - NETWORK_SHOWN, "ports")
+    notes = left_out(len(busy) - NETWORK_SHOWN, "port")
     return (Section("RDMA", "whole trace, by the NICs' own counters", (Table(columns, rows), *notes)),)
 
 

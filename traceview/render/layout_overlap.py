@@ -48,7 +48,7 @@ def overlap_section(report: Report) -> tuple[Section, ...]:
     ordered = sorted((*telling, *streams), key=lambda pair: (pair.process, pair.device))
     rows = tuple(_overlap_row(report, pair) for pair in ordered)
     left = len(whole) - len(rows)
-    note = left_out(left, "pairs" if left > 1 else "pair")
+    note = left_out(left, "pair")
     about = "whole trace; share of the shorter one that runs beside the other"
     return (Section("Overlap", about, (without_empty_columns(Table(columns, rows)), *note)),)
 

@@ -24,7 +24,7 @@ from traceview.render.tables import (
     without_empty_columns,
 )
 from traceview.render.verdict import measured_forwards
-from traceview.units import count, duration, milliseconds, percent
+from traceview.units import count, counted, duration, milliseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -72,7 +72,7 @@ def syncs_section(report: Report) -> tuple[Section, ...]:
     )
     table = without_empty_columns(Table(columns, tuple(_group_row(group, bool(measured)) for group in shown)))
     left = len(inside) + len(outside) - len(shown)
-    note = left_out(left, "kinds" if left > 1 else "kind")
+    note = left_out(left, "kind")
     return (Section("Blocking calls", _about(len(measured)), (table, *note, *_calling_lines(shown))),)
 
 
@@ -83,7 +83,7 @@ def _calling_lines(groups: Sequence[_Group]) -> tuple[Line, ...]:
         if group.first.where and group.first.calling_line:
             found[group.first.where[0], group.first.calling_line] += group.count
     lines = [
-        line(name(called, 40), Part(" from ", MUTED), name(calling, 80), Part(f", {_calls(times)}", MUTED))
+        line(name(called, 40), Part(" from ", MUTED), name(calling, 80), Part(f", {counted(times, 'call')}", MUTED))
         for (called, calling), times in found.items()
     ]
     return tuple(lines[:CALLING_LINES_SHOWN])
@@ -112,22 +112,19 @@ def accidental_lines(report: Report) -> tuple[Line, ...]:
     if share < _TELLING_SHARE:
         return ()
     worst = _grouped(accidental)[0]
-    calls = "call" if median(counts) == 1 else "calls"
-    said = f"{count(round(median(counts)))} accidental blocking {calls} a forward cost {duration(median(costs))}"
+    made_each = round(median(counts))
+    costs_each = f"cost{'s' if made_each == 1 else ''} {duration(median(costs))}"
+    said = f"{counted(made_each, 'accidental blocking call')} a forward {costs_each}"
     where = _where(worst)
     inside = (Part(" in "), *where) if where else ()
     api = name(worst.first.api, 32)
     return (line(f"{said} ({percent(share)}), most of it {_kind(worst)} by ", api, *inside, "."),)
 
 
-def _calls(number: int) -> str:
-    return "1 call" if number == 1 else f"{count(number)} calls"
-
-
 def _about(measured: int) -> str:
     if not measured:
         return "whole trace; by time blocked, their cost needs a forward"
-    forwards = "1 measured forward" if measured == 1 else f"{measured} measured forwards together"
+    forwards = counted(measured, "measured forward") + (" together" if measured > 1 else "")
     return f"{forwards}; cost: compute time lost, restart included"
 
 

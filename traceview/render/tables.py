@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceview.render.shown import shown
+from traceview.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -115,9 +116,10 @@ def row(*cells: str | Part | Line) -> tuple[Line, ...]:
     return tuple(cell if isinstance(cell, tuple) else line(cell) for cell in cells)
 
 
-def left_out(number: int, what: str) -> tuple[Line, ...]:
-    """Return a line that says what only the JSON has, or none where nothing is left out."""
-    return (line(Part(f"{number} more {what} with --format json", MUTED)),) if number > 0 else ()
+def left_out(number: int, noun: str, plural: str | None = None) -> tuple[Line, ...]:
+    """Return a line that says how much only the JSON has, or none where nothing is left out."""
+    said = f"{counted(number, f'more {noun}', plural and f'more {plural}')} with --format json"
+    return (line(Part(said, MUTED)),) if number > 0 else ()
 
 
 def spark(counts: Iterable[int], glyphs: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from traceview.render.shown import shown
 from traceview.render.tables import BAD, CODE, GOOD, STRONG, Line, Part, line
 from traceview.report import CATEGORIES
-from traceview.units import duration, percent, size
+from traceview.units import counted, duration, percent, size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 HEALTHY_EFFICIENCY = 0.95
 """From this share of the ideal on, the order of the work is not what costs time."""
+
+HARDLY_ANY = 0.01
+"""Share of the trace's duration below which its copies are not worth hiding."""
 
 DEVICES_SHOWN = 4
 ALSO_SHOWN = 3
@@ -59,7 +62,7 @@ def verdict(report: Report) -> tuple[Line, ...]:
     if report.findings:
         return _found(report.findings, measures)
     if measures.ideal_ns is None or measures.pipeline_efficiency is None or not measures.load_busy_ns:
-        return _without_ideal(forward)
+        return _without_ideal(report, forward)
     if measures.pipeline_efficiency < HEALTHY_EFFICIENCY:
         return _lossy(measures, measures.ideal_ns, measures.pipeline_efficiency)
     return _healthy(measures, measures.ideal_ns, measures.pipeline_efficiency)
@@ -103,17 +106,20 @@ def _lossy(measures: Measures, ideal_ns: int, efficiency: float) -> tuple[Line, 
     return first, *_largest_loss(measures, unavoidable)
 
 
-def _without_ideal(forward: Forward) -> tuple[Line, ...]:
+def _without_ideal(report: Report, forward: Forward) -> tuple[Line, ...]:
     measures = forward.measures
     share = measures.accounting["compute"] / measures.makespan_ns if measures.makespan_ns else 0.0
     first = line(
         Part(f"A forward takes {duration(measures.makespan_ns)}", STRONG), f", {percent(share)} of it under compute."
     )
-    return first, *_largest_loss(measures, 0), _missing_names(forward)
+    return first, *_largest_loss(measures, 0), _missing_names(report, forward)
 
 
-def _missing_names(forward: Forward) -> Line:
-    """Return what has to be named for the measures of a load that hides."""
+def _missing_names(report: Report, forward: Forward) -> Line:
+    """Return what has to be named, or captured, for the measures of a load that hides."""
+    if "copies" in report.trace.missing:
+        lacking = line("The capture holds no copies, so nothing can be said of its loads: ")
+        return (*lacking, Part("nsys profile --trace=cuda,nvtx", CODE), Part("."))
     load, compute = Part("load layer 0", CODE), Part("compute layer 0", CODE)
     if forward.layers:
         return line("No load was found in it, so none can hide: put a range ", load, " around what submits each.")
@@ -159,7 +165,17 @@ def _without_forward(report: Report) -> tuple[Line, ...]:
         Part("--forward-range RE", CODE),
         ".",
     )
-    return first, names, *_uncovered(report)
+    return *_costliest(report.findings), first, names, *_uncovered(report)
+
+
+def _costliest(findings: Sequence[Finding]) -> tuple[Line, ...]:
+    """Return a line on the finding that costs most where only geometry tells of costs."""
+    if not findings:
+        return ()
+    top = findings[0]
+    cost = f"{duration(top.cost_ns)}, {percent(top.share)} of the time on the GPU, is "
+    role = BAD if top.severity == "high" else STRONG
+    return (line(Part("Costliest: ", role), cost, Part(top.id, STRONG), f": {shown(top.message, 200)}."),)
 
 
 def _uncovered(report: Report) -> tuple[Line, ...]:
@@ -174,12 +190,18 @@ def _uncovered(report: Report) -> tuple[Line, ...]:
         moved = sum(group.n_bytes for group in loads if group.stream.startswith(place))
         process = f" of process {pair.process}" if len(report.trace.processes) > 1 else ""
         covered = percent(pair.overlap_ns / busy) if busy else "nothing"
+        where = f"GPU {pair.device}{process}"
+        if busy < HARDLY_ANY * report.trace.duration_ns:
+            lines.append(
+                line(f"{where}: only {size(moved)} copied host to device, in {duration(busy)}: hardly any to hide.")
+            )
+            continue
         lines.append(
             line(
-                f"GPU {pair.device}{process}: {size(moved)} copied host to device in {duration(busy)}, ",
+                f"{where}: {size(moved)} copied host to device in {duration(busy)}, ",
                 Part(covered, STRONG),
                 " of that time under compute.",
             )
         )
     more = len(lines) - DEVICES_SHOWN
-    return (*lines[:DEVICES_SHOWN], *((line(f"and {more} more GPUs"),) if more > 0 else ()))
+    return (*lines[:DEVICES_SHOWN], *((line(f"and {counted(more, 'more GPU')}"),) if more > 0 else ()))
