@@ -9,7 +9,7 @@ class.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class TraceInfo:
     missing: tuple[str, ...]
     facts: Mapping[str, Any] | None
     diagnostics: tuple[str, ...] = ()
+    degraded: Mapping[str, str] = field(default_factory=dict)
+    """by the number of a GPU, how its PCIe link is below what GPU and slot can do"""
 
 
 @dataclass(frozen=True)
@@ -83,10 +85,11 @@ class Measures:
     serial_ns: int | None
     pipeline_efficiency: float | None
     hidden: float | None
-    load_busy_ns: int
+    load_busy_ns: int | None
+    """None where the capture holds no copies and no kernel is known to load; so is ``overlap_ns``"""
     compute_busy_ns: int
     compute_inflation_ns: int | None
-    overlap_ns: int
+    overlap_ns: int | None
     load_pieces: int | None
     load_bytes: int | None
     accounting: Mapping[str, int]
@@ -111,6 +114,8 @@ class Forward:
     measures: Measures
     """laid out flat beside the other keys in JSON"""
     layers: tuple[Layer, ...]
+    load_memory: Mapping[str, int] = field(default_factory=dict)
+    """bytes of the copies that load by the kind of their host memory; empty where kernels load"""
 
 
 @dataclass(frozen=True)

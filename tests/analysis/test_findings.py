@@ -144,6 +144,19 @@ def test_thresholds_can_be_changed(tmp_path: Path) -> None:
     assert findings(builder, tmp_path, min_share=0.5) == []
 
 
+def test_what_costs_nothing_is_no_finding_whatever_the_thresholds(tmp_path: Path) -> None:
+    for least in (0.0, -1.0):
+        assert all(one.cost_ns > 0 for one in findings(three(), tmp_path, min_share=least, min_cost_us=least))
+
+
+def test_slow_loads_of_unknown_memory_are_not_called_bound_by_the_link(tmp_path: Path) -> None:
+    """Loads from pageable memory look like that where an export tells no memory kinds."""
+    builder = three(load_us=200, compute_us=100, memory="unknown")
+    assert findings(builder, tmp_path) == []
+    report = build_report(read_back(builder, tmp_path))
+    assert "pinned or pageable source" in [one.measure for one in report.abstained]
+
+
 def test_costs_of_warm_up_do_not_count(tmp_path: Path) -> None:
     builder = TraceBuilder()
     forward(builder, 10_000 * US, -1, load_us=500)

@@ -75,3 +75,17 @@ def test_older_output_names_the_nics_themselves() -> None:
 def test_what_is_no_matrix_is_refused_with_the_command_to_type(text: str) -> None:
     with pytest.raises(UsageError, match=r"nvidia-smi topo -m"):
         parse_topology(text)
+
+
+CUT_OFF = {
+    "after the head": "\tGPU0\tGPU1\tCPU Affinity\n",
+    "after a row": "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-9\n",
+    "inside a row": "\tGPU0\tGPU1\tNIC0\tCPU Affinity\nGPU0\t X \tNV4\tPIX\t0-9\nGPU1\tNV4",
+}
+
+
+@pytest.mark.parametrize("text", CUT_OFF.values(), ids=CUT_OFF)
+def test_a_matrix_that_is_cut_off_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"cut off: it has no whole row for GPU[01]") as refused:
+        parse_topology(text, "topo.txt")
+    assert refused.value.hint == "save it with: nvidia-smi topo -m > topology.txt"

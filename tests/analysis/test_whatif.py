@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from trace_builder import TraceBuilder
 
 import traceview
 from traceview.analysis.accounting import account
@@ -65,3 +66,35 @@ def test_unknown_edit_lists_the_known() -> None:
     with pytest.raises(UsageError, match="faster") as refused:
         predicted(SAMPLES / "healthy.sqlite", "faster")
     assert "coalesce, pin, no-sync, own-stream" in refused.value.hint
+
+
+def test_an_edit_that_changes_no_rate_needs_none(tmp_path: Path) -> None:
+    """Loads of 4 MiB tell no rate of the link: coalescing stays unknown, pinning what is pinned changes nothing."""
+    builder = TraceBuilder()
+    for number in (-1, 0):
+        at = (number + 2) * 10_000_000
+        for piece in range(2):
+            begin = at + piece * 200_000
+            builder.copy(begin, begin + 100_000, "h2d", 4 << 20, stream=13, call=(begin - 50, begin - 40))
+        builder.range("load layer 0", at - 60, at + 199_999)
+        builder.kernel(at + 300_000, at + 400_000, stream=7, call=(at + 250_000, at + 250_010))
+        builder.range("compute layer 0", at + 240_000, at + 260_000)
+        builder.range(f"forward {number}", at - 100, at + 500_000)
+    found = {entry.edits: entry for entry in predicted(builder.write(tmp_path / "trace.sqlite"), "coalesce", "pin")}
+    assert found[("pin",)].predicted_ns == found[("pin",)].makespan_ns == 400_000
+    assert found[("coalesce",)].predicted_ns is None
+    assert "--pcie 5x16" in str(found[("coalesce",)].reason)
+    assert found[("coalesce", "pin")].predicted_ns is None
+
+
+def test_an_edit_given_twice_counts_once() -> None:
+    assert [entry.edits for entry in predicted(SAMPLES / "item.sqlite", "no-sync", "no-sync")] == [("no-sync",)]
+
+
+def test_without_a_forward_the_prediction_is_abstained_from(tmp_path: Path) -> None:
+    builder = TraceBuilder().copy(0, 1_000_000, "h2d", 64 << 20, stream=13)
+    report = build_report(traceview.read(builder.write(tmp_path / "trace.sqlite")), ReportOptions(what_if=("pin",)))
+    assert report.what_if == ()
+    assert [(one.reason[:20], one.fix[:4]) for one in report.abstained if one.measure == "what if"] == [
+        ("no forward was found", "name")
+    ]

@@ -94,3 +94,13 @@ def test_a_file_without_a_matrix_is_refused(trace: Path, tmp_path: Path, capsys:
     saved = tmp_path / "other.txt"
     saved.write_bytes(b"\xff\xfe no matrix\n")
     assert "nvidia-smi topo -m > topology.txt" in complaint(capsys, trace, "--topology", saved)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_topology_is_read_as_any_shell_saves_it(
+    encoding: str, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    matrix = "\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\r\nGPU0\t X \t0-15\t3\t\tN/A\r\n"
+    (tmp_path / "topology.txt").write_bytes(matrix.encode(encoding))
+    [lane] = report(capsys, trace, "--topology", tmp_path / "topology.txt")["lanes"]
+    assert lane["links"] == ["DRAM[3] out", "RC[3] down", "GPU 0 in"]

@@ -26,10 +26,10 @@ MEASURES = (
 )
 CONTRACT = {
     "trace": "path product_version schema_version start_ns duration_ns devices processes captured missing facts"
-    " | diagnostics",
+    " | diagnostics degraded",
     "forwards": "name index process device warmup t0_ns t1_ns makespan_ns lead_in_ns layers_from "
     + MEASURES
-    + " layers",
+    + " layers | load_memory",
     "summary": "forwards makespan_ns lead_in_ns " + MEASURES,
     "overlap": "scope device a b busy_a_ns busy_b_ns overlap_ns ratio | process",
     "exposed_copy": "scope device class exposed_ns | process",

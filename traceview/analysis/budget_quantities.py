@@ -88,7 +88,7 @@ def _overlap_ratio(report: Report) -> float | None:
     pairs = [
         (one.measures.overlap_ns, one.measures.load_busy_ns, one.measures.compute_busy_ns) for one in _measured(report)
     ]
-    return _middle(both / min(load, compute) for both, load, compute in pairs if load and compute)
+    return _middle(both / min(load, compute) for both, load, compute in pairs if both is not None and load and compute)
 
 
 def _load_rate(report: Report) -> float | None:

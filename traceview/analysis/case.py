@@ -7,18 +7,21 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from traceview.analysis.copies import median_piece
+from traceview.analysis.link_causes import MOSTLY
 from traceview.analysis.roles import Role
 from traceview.model import Kind, Memory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from traceview import report
     from traceview.analysis.accounting import Accounting
     from traceview.analysis.forwards import Forward
+    from traceview.analysis.link_causes import Pages
     from traceview.analysis.syncs import BlockingCalls
     from traceview.model import Ints, Trace
     from traceview.report import Measures
+    from traceview.report_links import Lane
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,10 @@ class Case:
     """GB/s that large pinned copies get from the link, or None where nothing tells"""
     slowdowns: Mapping[str, int]
     """copy time in ns that loads lost to other traffic, by finding"""
-    remote: bool
-    """whether most pages of the host buffers lie on another NUMA node than the GPU's"""
+    pages: Pages | None
+    """where the pinned host buffers lie, None where nothing tells"""
+    lanes: Sequence[Lane]
+    """the lanes of the whole trace"""
     thresholds: Thresholds
 
     def rows(self, role: Role) -> Ints:
@@ -109,6 +114,11 @@ class Case:
         rows, operations = self.load_copies, self.trace.operations
         untold = operations.n_bytes[rows[operations.memory[rows] == Memory.UNKNOWN]].sum()
         return bool(2 * untold <= operations.n_bytes[rows].sum())
+
+    @property
+    def remote(self) -> bool:
+        """Whether most pages of the host buffers lie on another NUMA node than the GPU's."""
+        return self.pages is not None and self.pages.remote > MOSTLY
 
     @property
     def load_rate(self) -> float | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceview import intervals
+from traceview.analysis.lanes import SLOWDOWN
 from traceview.analysis.measures import ideal_makespan
 from traceview.analysis.roles import Role
 from traceview.analysis.sync_costs import find_idle_after
@@ -110,13 +111,17 @@ def _charge_loads(case: Case, costs: dict[str, int]) -> dict[str, int]:
 def _slow_cause(case: Case) -> str | None:
     """Return why the forward's copies ran below the rate of the link, or None where they did not or nobody knows."""
     rate = case.load_rate
-    if rate is None or case.attainable is None or rate >= case.thresholds.low_rate * case.attainable:
+    if rate is None or case.attainable is None:
+        return None
+    share = rate / case.attainable
+    if case.remote and not case.pageable and not case.fragmented:
+        # where the reason is known, all that is lost counts but for what large copies vary by
+        return "remote_numa" if share < 1 - SLOWDOWN else None
+    if share >= case.thresholds.low_rate:
         return None
     if case.pageable:
         return "pageable_source"
-    if case.fragmented:
-        return "fragmented_copies"
-    return "remote_numa" if case.remote else "low_link_rate"
+    return "fragmented_copies" if case.fragmented else "low_link_rate"
 
 
 def _charge_traffic(case: Case, costs: dict[str, int]) -> dict[str, int]:
@@ -208,4 +213,4 @@ def floor_without(name: str, case: Case) -> int | None:
         computes = [round(one * (1 - stretched)) for one in computes]
     if layers:
         return ideal_makespan(loads, computes)
-    return max(sum(loads) or measures.load_busy_ns, measures.compute_busy_ns)
+    return max(sum(loads) or measures.load_busy_ns or 0, measures.compute_busy_ns)

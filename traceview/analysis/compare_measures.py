@@ -135,8 +135,8 @@ def _values_of_forward(forward: Forward) -> dict[Key, float]:
         value = getattr(measures, field.name)
         if field.name in MEASURES and value is not None:
             values[Key(field.name)] = value
-    shorter = min(measures.load_busy_ns, measures.compute_busy_ns)
-    if shorter:
+    shorter = min(measures.load_busy_ns or 0, measures.compute_busy_ns)
+    if shorter and measures.overlap_ns is not None:
         values[Key("overlap_ratio")] = measures.overlap_ns / shorter
     if measures.load_busy_ns and measures.load_bytes:
         values[Key("load_rate")] = measures.load_bytes / measures.load_busy_ns

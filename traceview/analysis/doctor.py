@@ -11,8 +11,9 @@ from traceview.analysis.links import stated_ceiling
 from traceview.analysis.overlap import PAIRED_STREAMS
 from traceview.analysis.paths import PRESUMED
 from traceview.analysis.transfers import SMS
-from traceview.model import Content, Kind
+from traceview.model import Content, Direction, Kind, Memory
 from traceview.report import Abstention
+from traceview.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,6 +44,7 @@ FIXES = {
 }
 
 _BY_NAME = "forwards and layers by name"
+_BY_EVENTS = "layers by events, loads submitted by another thread"
 
 NEEDS = {
     "overlap of copies with compute": (Content.KERNELS, Content.COPIES),
@@ -50,7 +52,7 @@ NEEDS = {
     "blocking calls": (Content.API_CALLS,),
     _BY_NAME: (Content.NVTX, Content.API_CALLS, Content.KERNELS),
     "host time in the accounting": (Content.API_CALLS,),
-    "loads submitted by another thread": (Content.EVENT_RECORDS, Content.SYNCHRONISATIONS),
+    _BY_EVENTS: (Content.EVENT_RECORDS, Content.SYNCHRONISATIONS),
     "scalar read-backs": (Content.API_CALLS, Content.COPIES),
     "where blocking calls come from": (Content.CALL_STACKS,),
     "inbound PCIe traffic beside the copies": (Content.GPU_METRICS,),
@@ -86,12 +88,14 @@ def _lacking(trace: Trace) -> Iterator[Abstention]:
         lacking = [content for content in needs if content in trace.capture.missing]
         if lacking:
             words = " and no ".join(content.value.replace("_", " ") for content in lacking)
-            fix = "; ".join(dict.fromkeys(FIXES[content] for content in lacking))
+            # of fixes that say the same with more or less beside it, the one that says more
+            fixes = list(dict.fromkeys(FIXES[content] for content in lacking))
+            fix = "; ".join(one for one in fixes if not any(one != other and one in other for other in fixes))
             yield Abstention(measure, f"the capture holds no {words}: there were none, or they were not traced", fix)
 
 
 def _weaknesses(trace: Trace, forwards: Sequence[Forward]) -> Iterator[Abstention]:
-    if not forwards and Content.NVTX in trace.capture.captured:
+    if not forwards and Content.NVTX in trace.capture.captured and not _lacks_compute(trace):
         reason = (
             "no range is named as a forward that launches compute" if len(trace.ranges) else "it holds no NVTX range"
         )
@@ -114,13 +118,35 @@ def _weaknesses(trace: Trace, forwards: Sequence[Forward]) -> Iterator[Abstentio
         )
     orphans = int(np.count_nonzero(trace.operations.launch < 0))
     if orphans:
-        reason = f"{orphans:,} of {len(trace.operations):,} operations have no launch in the trace"
-        yield Abstention("ranges of operations without a launch", reason, f"trace from the start: {_CUDA}")
+        reason = f"{orphans:,} of {counted(len(trace.operations), 'operation')} have no launch in the trace"
+        kernels = np.isin(trace.operations.kind[trace.operations.launch < 0], (Kind.KERNEL, Kind.GRAPH)).any()
+        left = ", and a forward in which many such kernels run is left out" if kernels else ""
+        yield Abstention("ranges of operations without a launch", reason + left, f"trace from the start: {_CUDA}")
+    if _loads_of_unknown_memory(trace):
+        reason = "the export does not tell the kind of memory that copies read: pageable loads look like slow ones"
+        yield Abstention("pinned or pageable source", reason, f"{_CUDA} and export anew with the same nsys")
     if trace.stacks and not any(stack.python for stack in trace.stacks):
         reason = "the call stacks of this export have no Python frames"
         yield Abstention("lines of Python that block", reason, PYTHON_FIX)
     for text in trace.capture.diagnostics:
-        yield Abstention("a complete capture", f"the profiler says: {text}", "let the process end by itself")
+        unsupported = "not supported" in text
+        fix = "a newer nsys, which knows this driver" if unsupported else "let the process end by itself"
+        yield Abstention("a complete capture", f"the profiler says: {text}", fix)
+
+
+def _lacks_compute(trace: Trace) -> bool:
+    """Return whether the capture lacks what forwards are made of, whatever is named: ``_lacking`` says so."""
+    missing = trace.capture.missing
+    graphs = (trace.operations.kind == Kind.GRAPH).any()
+    return Content.API_CALLS in missing or (Content.KERNELS in missing and not graphs)
+
+
+def _loads_of_unknown_memory(trace: Trace) -> bool:
+    """Return whether nobody knows of most bytes copied from the host whether their memory was pinned."""
+    operations = trace.operations
+    loads = operations.direction == Direction.H2D
+    untold = operations.n_bytes[loads & (operations.memory == Memory.UNKNOWN)].sum()
+    return bool(2 * untold > operations.n_bytes[loads].sum())
 
 
 def _metrics(trace: Trace, link: LinkOptions | None) -> Iterator[Abstention]:

@@ -10,6 +10,7 @@ from instrument.naming import STAGE, STORAGE_READ
 from traceview import intervals, units
 from traceview.analysis.causes import cause_of_call
 from traceview.analysis.copies import median_piece
+from traceview.analysis.links import degraded_link
 from traceview.analysis.passes import UNNAMED
 from traceview.analysis.roles import Role
 from traceview.analysis.spans import innermost_range
@@ -190,16 +191,48 @@ def _mover(case: Case) -> list[str]:
     busy = case.accounting.categories["sm_busy"]
     waits = f"compute waits {units.duration(busy)} for multiprocessors" if busy else ""
     return [
-        f"mover: {', '.join(sorted(names)[:PLACES])}, busy {units.duration(case.measures.load_busy_ns)}",
+        f"mover: {', '.join(sorted(names)[:PLACES])}, busy {units.duration(case.measures.load_busy_ns or 0)}",
         stretched,
         waits,
     ]
 
 
+def _slow_link(case: Case) -> list[str]:
+    degraded = degraded_link(case.trace.capture.facts, case.forward.device)
+    return [f"{_rate(case)} in {_where(case)}", f"the link is degraded: {degraded}" if degraded else ""]
+
+
+def _remote(case: Case) -> list[str]:
+    pages = case.pages
+    if pages is None:
+        return []
+    where = f"{units.percent(pages.remote)} of the pages of the host buffers lie on other NUMA nodes than the GPU's"
+    return [f"{where} ({pages.node}), most on node {pages.mostly}", f"{_rate(case)} in {_where(case)}"]
+
+
+def _beside(verdict: str) -> Callable[[Case], list[str]]:
+    """Return evidence from lanes: what ran beside the loads, and the rates alone and together."""
+
+    def evidence(case: Case) -> list[str]:
+        place = (case.forward.process, case.forward.device)
+        own = [
+            lane
+            for lane in case.lanes
+            if lane.verdict == verdict and (lane.process, lane.device) == place and lane.transfer_class == "h2d"
+        ]
+        return [
+            f"loads run at {units.rate(one.rate_together)} beside {one.beside}, alone at {units.rate(one.rate_alone)}"
+            for one in own[:PLACES]
+            if one.rate_together is not None and one.rate_alone is not None
+        ]
+
+    return evidence
+
+
 def _load_bound(case: Case) -> list[str]:
     measures = case.measures
-    busy = f"loads are busy {units.duration(measures.load_busy_ns)}, compute {units.duration(measures.compute_busy_ns)}"
-    return [f"{busy} in {_where(case)}", _rate(case)]
+    loads, computes = units.duration(measures.load_busy_ns or 0), units.duration(measures.compute_busy_ns)
+    return [f"loads are busy {loads}, compute {computes} in {_where(case)}", _rate(case)]
 
 
 _EVIDENCE: dict[str, Callable[[Case], list[str]]] = {
@@ -213,6 +246,9 @@ _EVIDENCE: dict[str, Callable[[Case], list[str]]] = {
     "host_bound": _host,
     "head_of_line": _category("engine_queue"),
     "sm_mover_contention": _mover,
-    "low_link_rate": lambda case: [_rate(case)],
+    "low_link_rate": _slow_link,
+    "remote_numa": _remote,
+    "duplex_slowdown": _beside("duplex_slowdown"),
+    "inbound_contention": _beside("inbound_contention"),
     "load_bound": _load_bound,
 }

@@ -12,7 +12,7 @@ from traceview.analysis.case import Case, Thresholds
 from traceview.analysis.causes import attribute, floor_without
 from traceview.analysis.evidence import find_evidence, waits_for_storage
 from traceview.analysis.geometric import find_geometric
-from traceview.analysis.link_causes import MOSTLY, attainable_rates, remote_share, slowdowns
+from traceview.analysis.link_causes import attainable_rates, find_pages, slowdowns
 from traceview.report import Finding
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from traceview.analysis.forwards import Forward
     from traceview.analysis.links import LinkOptions
     from traceview.analysis.syncs import BlockingCalls
+    from traceview.analysis.topology import Topology
     from traceview.model import Trace
     from traceview.report_links import Lane
 
@@ -38,6 +39,7 @@ class Measured:
     lanes: Sequence[Lane]
     overlap: Sequence[report.Overlap]
     link: LinkOptions
+    topology: Topology | None
     thresholds: Thresholds
 
 
@@ -56,7 +58,8 @@ def find_causes(trace: Trace, known: Measured) -> tuple[Finding, ...]:
             blocking=known.blocking,
             attainable=rates.get(forward.device),
             slowdowns=slowdowns(known.lanes, known.overlap, result),
-            remote=(remote_share(trace.capture.facts, forward.device) or 0.0) > MOSTLY,
+            pages=find_pages(trace.capture.facts, forward.device, known.topology),
+            lanes=known.lanes,
             thresholds=known.thresholds,
         )
         for forward, accounting, result in zip(known.forwards, known.accountings, known.results, strict=True)
@@ -74,8 +77,8 @@ def severity(share: float, thresholds: Thresholds) -> str:
 
 
 def worth_telling(cost_ns: float, share: float, thresholds: Thresholds) -> bool:
-    """Return whether a cost is large enough to be a finding."""
-    return share >= thresholds.min_share and cost_ns >= 1000 * thresholds.min_cost_us
+    """Return whether a cost is large enough to be a finding; what costs nothing is none, whatever the thresholds."""
+    return cost_ns > 0 and share >= thresholds.min_share and cost_ns >= 1000 * thresholds.min_cost_us
 
 
 def _causal(cases: Sequence[Case], thresholds: Thresholds) -> list[Finding]:

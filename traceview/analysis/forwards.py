@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceview import intervals
 from traceview.analysis.event_layers import find_event_layers
 from traceview.analysis.event_places import place_by_events
 from traceview.analysis.naming import Named, NamedRanges, RangeNames, compile_pattern, read_names
@@ -15,6 +16,7 @@ from traceview.analysis.roles import MOVER_KERNEL, Role, find_roles, is_mover, l
 from traceview.analysis.spans import Span, place_by_names
 from traceview.analysis.submissions import Submissions, find_submissions
 from traceview.errors import SelectionError
+from traceview.model import Content, Kind
 
 if TYPE_CHECKING:
     from traceview.analysis.spans import Placement
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"(?<![A-Za-z0-9)\]])-\d+$|\d+$")
 _NUMBER_LENGTH = 10
+
+UNTOLD_SHARE = 0.05
+"""Share of a forward's time above which kernels without a launch, which may be its own, make it one to leave out."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +104,27 @@ def find_forwards(trace: Trace, options: ForwardOptions | None = None) -> tuple[
         _forward(trace, spans[number], first + number, rows, placed, (by_share, mover, by_name, submissions))
         for number, rows in _by_span_and_device(trace, placed)
     ]
-    computing = [forward for forward in found if (forward.role == Role.COMPUTE).any()]
+    computing = [one for one in found if (one.role == Role.COMPUTE).any() and _tells_compute(trace, one)]
     known = kept.warmup if kept and options.warmup is None else None
     return _select(_mark_warmup(computing, options.warmup, known), options.selected, first + len(spans))
+
+
+def _tells_compute(trace: Trace, forward: Forward) -> bool:
+    """Return whether what computes in a forward can be told: kernels were captured, and almost all have a launch.
+
+    Otherwise time that the device computes would look like time that it waits.
+    """
+    operations = trace.operations
+    runs = np.isin(operations.kind, (Kind.KERNEL, Kind.GRAPH))
+    if not runs.any():
+        return Content.KERNELS not in trace.capture.missing
+    untold = np.flatnonzero(runs & (operations.launch < 0))
+    places = [(trace.streams[one].process, trace.streams[one].device) for one in operations.stream[untold].tolist()]
+    untold = untold[[place == (forward.process, forward.device) for place in places]]
+    works = np.concatenate((forward.rows(Role.LOAD), forward.rows(Role.COMPUTE)))
+    begin, end = operations.start[works].min(), operations.end[forward.rows(Role.COMPUTE)].max()
+    inside = intervals.clip(intervals.union(operations.start[untold], operations.end[untold]), int(begin), int(end))
+    return bool(inside.length <= UNTOLD_SHARE * (end - begin))
 
 
 def _asks_events(named: NamedRanges, layers_from: str | None) -> bool:

@@ -40,7 +40,7 @@ def find_geometric(trace: Trace, lanes: Sequence[Lane], thresholds: Thresholds) 
     found = []
     for name, rows, cost in costs:
         share = cost / span if span else 0.0
-        if share >= thresholds.min_share and cost >= 1000 * thresholds.min_cost_us:
+        if cost and share >= thresholds.min_share and cost >= 1000 * thresholds.min_cost_us:
             found.append(_finding(trace, name, rows, (cost, share), thresholds))
     return found
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from traceview.analysis.links import best_copy, device_facts, stated_ceiling
-from traceview.analysis.paths import pages_by_node
+from traceview.analysis.links import best_copy, possible_rate, stated_ceiling
+from traceview.analysis.paths import gpu_node, pages_by_node
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from traceview import report
     from traceview.analysis.links import LinkOptions
+    from traceview.analysis.topology import Topology
     from traceview.model import Trace
     from traceview.report_links import Lane
 
@@ -28,12 +30,13 @@ MOSTLY = 0.5
 def attainable_rates(trace: Trace, link: LinkOptions) -> dict[int, float]:
     """Return, for each device, the GB/s that large pinned copies get: the best of the trace or 87 % of the link.
 
-    No entry for a device of which neither is known.
+    Of a degraded link it is 87 % of what the link could carry. No entry for a device of which neither is known.
     """
     rates: dict[int, float] = {}
     for device in trace.capture.devices:
         seen, stated = best_copy(trace, device), stated_ceiling(trace, device, link)
-        known = [one for one in (seen and seen.rate, stated and TYPICAL_SHARE * stated.rate) if one]
+        most = possible_rate(trace.capture.facts, device) or (stated and stated.rate)
+        known = [one for one in (seen and seen.rate, most and TYPICAL_SHARE * most) if one]
         if known:
             rates[device] = max(known)
     return rates
@@ -66,13 +69,22 @@ def geometric_slowdowns(lanes: Sequence[Lane]) -> dict[str, int]:
     return lost
 
 
-def remote_share(facts: Mapping[str, Any] | None, device: int) -> float | None:
-    """Return the share of the pinned host buffers' pages that lie on another NUMA node than a GPU's.
+@dataclass(frozen=True)
+class Pages:
+    """Where the pinned host buffers lie, seen from a GPU."""
 
-    None where the facts do not tell both.
-    """
-    node, pages = device_facts(facts, device).get("gpu_numa_node"), pages_by_node(facts)
+    node: int
+    """NUMA node of the GPU"""
+    remote: float
+    """share of the pages that lie on other nodes"""
+    mostly: int
+    """the node with most pages"""
+
+
+def find_pages(facts: Mapping[str, Any] | None, device: int, topology: Topology | None = None) -> Pages | None:
+    """Return where the pinned host buffers lie; None where facts and topology do not tell both pages and GPU."""
+    node, pages = gpu_node(facts, device, topology), pages_by_node(facts)
     total = sum(pages.values())
-    if not isinstance(node, int) or node < 0 or not total:
+    if node is None or not total:
         return None
-    return 1.0 - pages.get(node, 0) / total
+    return Pages(node, 1.0 - pages.get(node, 0) / total, max(pages, key=lambda one: pages[one]))

@@ -108,16 +108,44 @@ def device_facts(facts: Mapping[str, Any] | None, device: int) -> Mapping[str, A
     return {}
 
 
-def _by_facts(facts: Mapping[str, Any] | None, device: int) -> Iterator[Ceiling]:
+def degraded_link(facts: Mapping[str, Any] | None, device: int) -> str | None:
+    """Return in words how a device's link is below what GPU and slot can do, None where it is not or nobody knows."""
+    now, most = _generation_and_width(facts, device)
+    if now is None or most is None or (now[0] >= most[0] and now[1] >= most[1]):
+        return None
+    return f"PCIe {now[0]}.0 x{now[1]}, though GPU and slot can do {most[0]}.0 x{most[1]}"
+
+
+def possible_rate(facts: Mapping[str, Any] | None, device: int) -> float | None:
+    """Return the GB/s that a device's link could carry by what GPU and slot can do, None where facts do not tell."""
+    most = _generation_and_width(facts, device)[1]
+    return pcie_rate(*most) if most else None
+
+
+_Link = tuple[int, int]
+"""generation and lanes"""
+
+
+def _generation_and_width(facts: Mapping[str, Any] | None, device: int) -> tuple[_Link | None, _Link | None]:
+    """Return a device's link as it is while it copies, and at its most; None for what the facts do not tell."""
     entry = device_facts(facts, device)
     generation, width = entry.get("pcie_generation"), entry.get("pcie_width")
+    most_generation, most_width = entry.get("pcie_generation_max"), entry.get("pcie_width_max")
     if entry.get("pcie_read") == "while idle":
-        # an idle GPU may have slowed its link down; what its copies get is the most that link can do
-        generation, width = entry.get("pcie_generation_max", generation), entry.get("pcie_width_max", width)
-    if isinstance(generation, int) and isinstance(width, int):
-        rate = pcie_rate(generation, width)
-        if rate:
-            yield Ceiling(device, rate, FACTS, f"PCIe {generation}.0 x{width}, as captured")
+        # an idle GPU slows its link down but keeps its lanes; what its copies get is the most that the link can do
+        generation = generation if most_generation is None else most_generation
+    return _as_link(generation, width), _as_link(most_generation, most_width)
+
+
+def _as_link(generation: object, width: object) -> _Link | None:
+    return (generation, width) if isinstance(generation, int) and isinstance(width, int) else None
+
+
+def _by_facts(facts: Mapping[str, Any] | None, device: int) -> Iterator[Ceiling]:
+    now, _ = _generation_and_width(facts, device)
+    rate = pcie_rate(*now) if now else None
+    if now and rate:
+        yield Ceiling(device, rate, FACTS, f"PCIe {now[0]}.0 x{now[1]}, as captured")
 
 
 def _by_options(device: int, options: LinkOptions) -> Ceiling | None:

@@ -11,7 +11,7 @@ import numpy as np
 from instrument.naming import DOMAIN
 from traceview import intervals, report
 from traceview.analysis.roles import Role
-from traceview.model import Kind
+from traceview.model import Content, Kind, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,8 @@ def measure(trace: Trace, forward: Forward, accounting: Accounting, baseline: Ke
     computes = [layer.compute_busy_ns for layer in layers]
     ideal = ideal_makespan(*layer_shares(trace, forward, accounting))
     rows = forward.rows(Role.LOAD)
+    # that nothing loads is no finding where the capture has no copies
+    untold = not len(rows) and Content.COPIES in trace.capture.missing
     # a forward in which no load was found says nothing about how its loads hide
     has_layers = bool(layers) and first is not None and any(loads)
     # layers that overtake each other are no pipeline in fixed order: its ideal says nothing of them
@@ -50,12 +52,12 @@ def measure(trace: Trace, forward: Forward, accounting: Accounting, baseline: Ke
         serial_ns=sum(loads) + sum(computes) if has_layers else None,
         pipeline_efficiency=ideal / accounting.makespan_ns if ordered and accounting.makespan_ns else None,
         hidden=overlap / load.length if load.length else None,
-        load_busy_ns=load.length,
+        load_busy_ns=None if untold else load.length,
         compute_busy_ns=compute.length,
         compute_inflation_ns=baseline.inflation(forward),
-        overlap_ns=overlap,
-        load_pieces=_pieces(trace, rows),
-        load_bytes=_bytes(trace, rows, forward.ranges[forward.role == Role.LOAD]),
+        overlap_ns=None if untold else overlap,
+        load_pieces=None if untold else _pieces(trace, rows),
+        load_bytes=None if untold else _bytes(trace, rows, forward.ranges[forward.role == Role.LOAD]),
         accounting=accounting.categories,
     )
     return report.Forward(
@@ -69,7 +71,19 @@ def measure(trace: Trace, forward: Forward, accounting: Accounting, baseline: Ke
         layers_from=forward.layers_from,
         measures=measures,
         layers=layers,
+        load_memory=_load_memory(trace, rows),
     )
+
+
+def _load_memory(trace: Trace, rows: Ints) -> dict[str, int]:
+    """Return the bytes of the copies among some operations by the kind of their host memory."""
+    operations = trace.operations
+    copies = rows[operations.kind[rows] == Kind.COPY]
+    kinds = operations.memory[copies]
+    return {
+        Memory(kind).name.lower(): int(operations.n_bytes[copies[kinds == kind]].sum())
+        for kind in np.unique(kinds).tolist()
+    }
 
 
 def ideal_makespan(loads: Sequence[int], computes: Sequence[int]) -> int:

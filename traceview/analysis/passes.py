@@ -89,8 +89,9 @@ def _period(signature: Ints) -> int | None:
 def make_spans(trace: Trace, layers: EventLayers, chosen: Ints, passes: Ints) -> list[Span]:
     """Return the span of each pass: from the wait that opened its loads to the host's wait for its last layer.
 
-    Where no such wait opened it, it begins when the host last stopped waiting; where the host does not wait for the
-    last layer, it ends where the next pass begins, else with the trace.
+    Where no such wait opened it, it begins when the host last stopped waiting, and where that was before the last layer
+    of the pass before it, with its first layer; where the host does not wait for the last layer, it ends where the next
+    pass begins, else with the trace.
     """
     calls = trace.calls
     spans: list[Span] = []
@@ -100,6 +101,10 @@ def make_spans(trace: Trace, layers: EventLayers, chosen: Ints, passes: Ints) ->
         syncs = np.flatnonzero((calls.kind == CallKind.SYNC) & (calls.thread == thread))
         following = spans[-1].start if spans and spans[-1].thread == thread else trace.end_ns
         start = _start(trace, layers, own, syncs)
+        before = chosen[passes == number - 1]
+        if len(before) and start <= trace.calls.start[layers.wait[before[-1]]]:
+            # both passes were opened by one wait, or no wait of the host stands between them
+            start = int(trace.calls.start[layers.wait[own[0]]])
         spans.append(Span(UNNAMED, thread, start, _end(trace, layers, int(own[-1]), syncs, following)))
     return spans[::-1]
 

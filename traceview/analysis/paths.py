@@ -86,10 +86,7 @@ class Machine:
     @property
     def node(self) -> int | None:
         """Return the NUMA node of the device, from the facts, else from the topology."""
-        stated = device_facts(self.trace.capture.facts, self.device).get("gpu_numa_node")
-        if isinstance(stated, int):
-            return stated
-        return self.topology.numa.get(f"GPU{self.device}") if self.topology else None
+        return gpu_node(self.trace.capture.facts, self.device, self.topology)
 
     @property
     def memory_node(self) -> int | None:
@@ -97,6 +94,14 @@ class Machine:
         pages = pages_by_node(self.trace.capture.facts)
         node = max(pages, key=lambda one: pages[one], default=None)
         return node if node is not None and pages[node] >= _MOST_PAGES * sum(pages.values()) else None
+
+
+def gpu_node(facts: Mapping[str, Any] | None, device: int, topology: Topology | None = None) -> int | None:
+    """Return the NUMA node of a device as the facts say, else the topology; None where neither does."""
+    stated = device_facts(facts, device).get("gpu_numa_node")
+    if isinstance(stated, int) and stated >= 0:
+        return stated
+    return topology.numa.get(f"GPU{device}") if topology else None
 
 
 def pages_by_node(facts: Mapping[str, Any] | None) -> dict[int, int]:

@@ -10,11 +10,12 @@ from traceview.analysis.accounting import account
 from traceview.analysis.busy import Busy
 from traceview.analysis.case import Thresholds
 from traceview.analysis.copies import measure_copies, measure_migrations
-from traceview.analysis.doctor import abstentions
+from traceview.analysis.doctor import NAMING_FIX, abstentions
 from traceview.analysis.findings import Measured, find_causes
 from traceview.analysis.forwards import ForwardOptions, find_forwards
 from traceview.analysis.inbound import measure_inbound
 from traceview.analysis.lanes import measure_lanes
+from traceview.analysis.links import degraded_link
 from traceview.analysis.measures import KernelBaseline, measure, summarise
 from traceview.analysis.network import measure_network
 from traceview.analysis.overlap import measure_overlap
@@ -24,6 +25,8 @@ from traceview.analysis.traffic import MachineOptions, find_traffic
 from traceview.analysis.whatif import predict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from traceview.model import Trace
 
 
@@ -54,7 +57,10 @@ def build_report(trace: Trace, options: ReportOptions | None = None) -> report.R
     blocking = find_blocking_calls(trace, found, accountings, options.allow_sync, busy)
     traffic = find_traffic(trace, found, options.machine, options.forwards.mover_kernel)
     lanes = measure_lanes(traffic)
-    known = Measured(found, accountings, forwards, blocking, lanes, overlap, options.machine.link, options.thresholds)
+    machine = options.machine
+    known = Measured(
+        found, accountings, forwards, blocking, lanes, overlap, machine.link, machine.topology, options.thresholds
+    )
     return report.Report(
         trace=describe(trace),
         forwards=forwards,
@@ -66,12 +72,19 @@ def build_report(trace: Trace, options: ReportOptions | None = None) -> report.R
         syncs=list_syncs(trace, blocking),
         lanes=lanes,
         findings=find_causes(trace, known),
-        abstained=abstentions(trace, found, options.machine, traffic),
+        abstained=(*abstentions(trace, found, options.machine, traffic), *_unpredicted(options.what_if, forwards)),
         storage=measure_storage(trace, found),
         inbound=measure_inbound(trace, forwards, traffic, options.machine.link),
         network=measure_network(trace),
         what_if=predict(trace, known, options.what_if) if options.what_if else (),
     )
+
+
+def _unpredicted(edits: tuple[str, ...], forwards: Sequence[report.Forward]) -> Iterator[report.Abstention]:
+    """Yield why edits that were asked for have no prediction at all."""
+    if edits and all(forward.warmup for forward in forwards):
+        reason = "all forwards are warm-up" if forwards else "no forward was found, and only forwards are replayed"
+        yield report.Abstention("what if", reason, "--warmup 0" if forwards else NAMING_FIX)
 
 
 def describe(trace: Trace) -> report.TraceInfo:
@@ -89,4 +102,5 @@ def describe(trace: Trace) -> report.TraceInfo:
         missing=tuple(content.value for content in capture.missing),
         facts=capture.facts,
         diagnostics=capture.diagnostics,
+        degraded={str(device): told for device in capture.devices if (told := degraded_link(capture.facts, device))},
     )

@@ -68,7 +68,7 @@ def parse_topology(text: str, origin: str = "--topology") -> Topology:
     """Return what the output of ``nvidia-smi topo -m`` says; ``origin`` is named in errors.
 
     Tabs or runs of spaces separate the columns; colours are ignored, and so is everything around the matrix. Raises
-    ``UsageError`` where there is no matrix.
+    ``UsageError`` where there is no matrix, or only a part of one.
     """
     lines = _ESCAPES.sub("", text).splitlines()
     start = next((number for number, line in enumerate(lines) if _is_head(_cells(line))), None)
@@ -77,17 +77,26 @@ def parse_topology(text: str, origin: str = "--topology") -> Topology:
     head = [cell for cell in _cells(lines[start]) if cell]
     relations: dict[tuple[str, str], str] = {}
     affinities: dict[str, dict[str, str]] = {"cpus": {}, "numa": {}}
-    for name, values in _rows(lines[start + 1 :]):
+    rows = list(_rows(lines[start + 1 :]))
+    _check_whole(head, rows, origin)
+    for name, values in rows:
         for column, value in zip(head, values, strict=False):
             if _RELATION.fullmatch(value) and column != name:
                 relations[name, column] = value
             elif column in _AFFINITIES and value and value != "N/A":
                 affinities[_AFFINITIES[column]][name] = value
-    if not relations and len([column for column in head if column.startswith("GPU")]) > 2:
-        raise UsageError(f"{origin}: the matrix of nvidia-smi topo -m has no rows", _HINT)
     numa = {name: int(node) for name, node in affinities["numa"].items() if node.isdecimal()}
     found = [name for name in head if _DEVICE.fullmatch(name) and not name.startswith("GPU")]
     return Topology(relations, affinities["cpus"], numa, {name: name for name in found} | dict(_LEGEND.findall(text)))
+
+
+def _check_whole(head: Sequence[str], rows: Sequence[tuple[str, list[str]]], origin: str) -> None:
+    """Raise ``UsageError`` where a GPU of the head has no row, or a row that ends before its last relation."""
+    devices = [name for name in head if _DEVICE.fullmatch(name)]
+    whole = {name for name, values in rows if len(values) >= len(devices)}
+    if missing := [name for name in devices if name.startswith("GPU") and name not in whole]:
+        cut = f"the matrix of nvidia-smi topo -m is cut off: it has no whole row for {missing[0]}"
+        raise UsageError(f"{origin}: {cut}", _HINT)
 
 
 def _cells(line: str) -> list[str]:

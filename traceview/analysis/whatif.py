@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from traceview.analysis.syncs import BlockingCalls
     from traceview.model import Trace
 
+UNKNOWN_RATE = "neither a large pinned copy nor the facts tell the link's rate; give it: --pcie 5x16 or --link-gbps X"
+"""Why an edit that changes how fast loads run has no prediction."""
+
 USUAL_SUBMISSION_NS = 5_000
 """Host time of an asynchronous copy call where the trace has none of pinned memory to take it from."""
 
@@ -30,8 +33,10 @@ def predict(trace: Trace, known: Measured, edits: Sequence[str]) -> tuple[WhatIf
     """Return the predicted makespan with each edit alone, then with all of them, as medians over measured forwards.
 
     ``edits`` are of ``EDITS``. An edit that needs a link rate which nothing in the trace tells is not answered: its
-    ``predicted_ns`` is None with the reason. Raises ``UsageError`` for an unknown edit.
+    ``predicted_ns`` is None with the reason. Nothing is predicted where no forward is measured. Raises ``UsageError``
+    for an unknown edit.
     """
+    edits = tuple(dict.fromkeys(edits))
     unknown = [edit for edit in edits if edit not in EDITS]
     if unknown:
         raise UsageError(f"unknown what-if {unknown[0]!r}", f"there is: {', '.join(EDITS)}")
@@ -44,13 +49,12 @@ def _predict(trace: Trace, forwards: Sequence[Forward], known: Measured, edits: 
     rates = attainable_rates(trace, known.link)
     graphs = [build_graph(trace, forward) for forward in forwards]
     before = round(median(makespan(graph) for graph in graphs))
-    if _NEED_RATE.intersection(edits) and any(rates.get(forward.device) is None for forward in forwards):
-        reason = "neither a large pinned copy nor the facts tell the link's rate; give it: --pcie 5x16 or --link-gbps X"
-        return WhatIf(edits, before, None, reason)
     for forward, graph in zip(forwards, graphs, strict=True):
         edit = _Edit(trace, forward, known.blocking, rates.get(forward.device))
         for name in edits:
             EDITS[name](edit, graph)
+        if edit.rate_missed:
+            return WhatIf(edits, before, None, UNKNOWN_RATE)
     return WhatIf(edits, before, round(median(makespan(graph) for graph in graphs)), None)
 
 
@@ -62,7 +66,9 @@ class _Edit:
         self.forward = forward
         self.blocking = blocking
         self.rate = rate
-        """GB/s that large pinned copies get"""
+        """GB/s that large pinned copies get, None where nothing tells"""
+        self.rate_missed = False
+        """whether an edit asked for that rate in vain"""
         submits = trace.calls.kind == CallKind.ASYNC_COPY
         operations = trace.operations
         pageable = operations.launch[(operations.memory == Memory.PAGEABLE) & (operations.launch >= 0)]
@@ -77,8 +83,11 @@ class _Edit:
         return sorted(nodes, key=lambda node: (node.start, node.row))
 
     def time_at_rate(self, n_bytes: int) -> int:
-        """Return the ns that bytes take at the rate of large pinned copies."""
-        return round(n_bytes / (self.rate or 1.0))
+        """Return the ns that bytes take as large pinned copies; sets ``rate_missed`` where nobody knows."""
+        if self.rate is None:
+            self.rate_missed = True
+            return 0
+        return round(n_bytes / self.rate)
 
 
 def _coalesce(edit: _Edit, graph: Graph) -> None:
@@ -161,5 +170,3 @@ EDITS: dict[str, Callable[[_Edit, Graph], None]] = {
     "own-stream": _own_stream,
 }
 """Edits by the name that ``--what-if`` takes."""
-
-_NEED_RATE = frozenset({"coalesce", "pin"})

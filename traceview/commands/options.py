@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 import warnings
 from pathlib import Path
@@ -205,10 +206,16 @@ def machine_of(chosen: dict[str, Any]) -> MachineOptions:
     topology = None
     if path is not None:
         try:
-            topology = parse_topology(path.read_text(encoding="utf-8", errors="replace"), str(path))
+            topology = parse_topology(_decoded(path.read_bytes()), str(path))
         except OSError as error:
             raise UsageError(f"--topology {path}: {error.strerror}", "check the path") from None
     return MachineOptions(LinkOptions(chosen.get("link_gbps"), chosen.get("pcie")), topology)
+
+
+def _decoded(content: bytes) -> str:
+    """Return the text of a file that a shell redirected into; PowerShell writes UTF-16, and marks UTF-8."""
+    encoding = "utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    return content.decode(encoding, errors="replace")
 
 
 def report_options(chosen: dict[str, Any]) -> ReportOptions:

@@ -69,12 +69,12 @@ def command(style: str, output: Path | None, **chosen: Any) -> None:
 
     with steps(3, chosen["path"]) as step:
         step("reading")
-        edits = tuple(edit for edit in chosen["what_if"].split(",") if edit)
+        edits = tuple(edit.strip() for edit in chosen["what_if"].split(",") if edit.strip())
         trace, options = read_trace(chosen), replace(report_options(chosen), what_if=edits)
         step("analysing")
         made = build_report(trace, options)
         if chosen["checklist"]:
-            made = replace(made, checklist=check(made))
+            made = replace(made, checklist=check(made, options.machine.topology, options.thresholds))
         step("drawing")
         text = _page(trace, options, made) if style == "html" else _draw(made, style, to_terminal=output is None)
     if output is None:

@@ -56,6 +56,8 @@ def _capture(trace: TraceInfo) -> tuple[Line, ...]:
         line(name(PurePath(trace.path).name, 60), f" · {_devices(trace)}"),
         line(f"{product}, {schema} · {_span(trace)}"),
     ]
+    slow = ((device, told) for device, told in trace.degraded.items())
+    lines += [line(Part(f"The link of GPU {device} is degraded: ", BAD), f"{told}.") for device, told in slow]
     warned = Part("The profiler warned: ", BAD)
     lines += [line(warned, shown(problem, 200)) for problem in trace.diagnostics[:DIAGNOSTICS_SHOWN]]
     more = len(trace.diagnostics) - DIAGNOSTICS_SHOWN

@@ -90,6 +90,8 @@ def _nothing_on(forward: Forward, medians: Measures | None) -> tuple[Line, ...]:
 
 def _measures(measures: Measures) -> tuple[Line, ...]:
     """Return the forward's other numbers, three or four to a line; without a load there is little to say."""
+    if measures.load_busy_ns is None:
+        return (_pairs(("loads", "not captured"), ("lead-in", duration(measures.lead_in_ns))),)
     if not measures.load_busy_ns:
         return (_pairs(("loads", "none found"), ("lead-in", duration(measures.lead_in_ns))),)
     first = _pairs(

@@ -17,9 +17,12 @@ def what_if_section(report: Report) -> tuple[Section, ...]:
         return ()
     columns = (Column("with"), Column("ms", right=True), Column("saves ms", right=True), Column("share", right=True))
     rows = tuple(_row(entry) for entry in report.what_if if entry.predicted_ns is not None)
-    reasons = tuple(
-        line(Part(_edits(entry), CODE), Part(f": {entry.reason}", MUTED)) for entry in report.what_if if entry.reason
-    )
+    without: dict[str, list[Part]] = {}
+    for entry in report.what_if:
+        if entry.reason:
+            parts = without.setdefault(entry.reason, [])
+            parts += [Part(", "), Part(_edits(entry), CODE)] if parts else [Part(_edits(entry), CODE)]
+    reasons = tuple(line(*parts, Part(f": {reason}", MUTED)) for reason, parts in without.items())
     table = (Table(columns, rows),) if rows else ()
     measured = f"a forward takes {milliseconds(report.what_if[0].makespan_ns)} ms; its dependencies replayed"
     return (Section("What if", measured, (*table, *reasons), detail=False),)

@@ -86,8 +86,9 @@ def _found(findings: Sequence[Finding], measures: Measures) -> tuple[Line, ...]:
 
 def _healthy(measures: Measures, ideal_ns: int, efficiency: float) -> tuple[Line, ...]:
     reached = f": {duration(measures.makespan_ns)} a forward, {percent(efficiency)} of the ideal {duration(ideal_ns)}."
-    if measures.load_busy_ns > measures.compute_busy_ns:
-        loads = f"Loads take {duration(measures.load_busy_ns)}, compute {duration(measures.compute_busy_ns)}"
+    load_busy_ns = measures.load_busy_ns or 0
+    if load_busy_ns > measures.compute_busy_ns:
+        loads = f"Loads take {duration(load_busy_ns)}, compute {duration(measures.compute_busy_ns)}"
         return (
             line(Part("The loads set the pace", STRONG), reached),
             line(f"{loads}: only fewer bytes or faster copies make it shorter."),
@@ -154,7 +155,17 @@ def _without_forward(report: Report) -> tuple[Line, ...]:
     if not report.overlap and not report.copies and not report.syncs:
         return (line(Part("Nothing to judge: this trace holds no work on a GPU and no blocking call.", BAD)),)
     first = line(Part("No forward in this trace", STRONG), ": makespan, layers, losses and efficiency cannot be told.")
-    names = line(
+    return *_costliest(report.findings), first, _what_forwards_need(report), *_uncovered(report)
+
+
+def _what_forwards_need(report: Report) -> Line:
+    """Return what is to be captured or named for forwards to be found."""
+    lacking = [what for what in ("kernels", "api_calls") if what in report.trace.missing]
+    if lacking:
+        words = " and no ".join(what.replace("_", " ").replace("api", "API") for what in lacking)
+        traced = Part("nsys profile --trace=cuda,nvtx", CODE)
+        return line(f"It holds no {words}: none happened, or they were not captured with ", traced, ".")
+    return line(
         "They need a range ",
         Part("forward 0", CODE),
         " around each pass, with ",
@@ -165,7 +176,6 @@ def _without_forward(report: Report) -> tuple[Line, ...]:
         Part("--forward-range RE", CODE),
         ".",
     )
-    return *_costliest(report.findings), first, names, *_uncovered(report)
 
 
 def _costliest(findings: Sequence[Finding]) -> tuple[Line, ...]:
