@@ -162,6 +162,8 @@ class CopyFit:
     """a: fixed cost of a piece"""
     rate: float | None = None
     """b: asymptotic rate, GB/s"""
+    half_bytes: int | None = None
+    """a * b: the size of a piece that gets half of that rate"""
 
 
 @dataclass(frozen=True)

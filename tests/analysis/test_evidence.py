@@ -117,3 +117,23 @@ def test_blocking_copies_without_a_forward_are_named_by_their_call(tmp_path: Pat
         builder.kernel(at + 500 * US, at + 600 * US, stream=COMPUTE, call=(at + 510 * US, at + 511 * US))
     found = findings(builder, tmp_path)["implicit_sync"]
     assert " by cudaMemcpy (4) on " in found.evidence[0]
+
+
+def test_pieces_are_told_with_what_they_cost_and_what_one_copy_would(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    builder.copy(0, 1_000 * US, "h2d", 50_000_000, stream=LOAD, call=(0, 10))
+    for number in (-1, 0):
+        at = (number + 2) * 100_000 * US
+        for piece in range(20):
+            begin = at + piece * 10 * US
+            builder.copy(begin + 9 * US, begin + 10 * US, "h2d", 10_000, stream=LOAD, call=(begin, begin + 4 * US))
+        builder.range("load layer 0", at - 10, at + 200 * US)
+        builder.kernel(at + 201 * US, at + 300 * US, stream=COMPUTE, call=(at + 200 * US + 50, at + 200 * US + 90))
+        builder.range("compute layer 0", at + 200 * US + 40, at + 201 * US)
+        builder.range(f"forward {number}", at - 20, at + 301 * US)
+    found = findings(builder, tmp_path)["fragmented_copies"]
+    assert found.evidence[:3] == (
+        "20 pieces of 9.77 KiB (median) in forward 0 (index 1), each call takes the host 4 µs",
+        "loads run at 10 GB/s, large pinned copies get 50 GB/s",
+        "as one piece a layer they are busy for 4 µs, not 20 µs, at the rate of large pinned copies",
+    )

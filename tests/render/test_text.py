@@ -131,7 +131,7 @@ def test_the_layers_that_lose_most_come_first_and_the_rest_is_summed_up() -> Non
 
 
 def test_sizes_of_pieces_are_drawn_one_bar_per_power_of_two() -> None:
-    line = next(line for line in render(faulty()).splitlines() if "8,192 of 64 KiB" in line)
+    line = next(line for line in render(faulty()).splitlines() if "8,192 from 64 KiB" in line)
     assert "64 KiB  █   ▁" in line
     assert "2.14 µs + 54.9 GB/s" in line
     assert "piece sizes" not in render(healthy())
@@ -183,3 +183,11 @@ def test_warnings_of_the_profiler_stand_at_the_top() -> None:
     head = render(report).split("\n\n")[0]
     assert "The profiler warned: a" in head
     assert "and 2 more warnings" in head
+
+
+def test_of_an_even_number_of_forwards_the_lower_median_is_shown_and_called_so() -> None:
+    report = healthy()
+    measured = [forward for forward in report.forwards if not forward.warmup]
+    text = render(replace(report, forwards=(*measured, measured[0])))
+    assert f", lower median of {len(measured) + 1}, makespans" in text
+    assert f", median of {len(measured)}, makespans" in render(report)

@@ -40,7 +40,8 @@ ADVICE = {
     ),
     "fragmented_copies": Advice(
         "loads are cut into many small copies: each costs host time to submit and a gap on the copy engine",
-        "Lay the pool out so that a layer is contiguous, batch with cudaMemcpyBatchAsync, or gather with a kernel.",
+        "Lay the pool out so that a layer is contiguous (no trace tells whether it is), batch the copies with "
+        "cudaMemcpyBatchAsync, or gather them with a kernel.",
     ),
     "late_submission": Advice(
         "loads are submitted too slowly: what moves them waits for the host",

@@ -47,4 +47,4 @@ def _findings_of(files: Sequence[Sequence[Finding]]) -> dict[str, Finding]:
         for finding in findings:
             found.setdefault(finding.id, []).append(finding)
     kept = {name: same for name, same in found.items() if 2 * len(same) >= len(files)}
-    return {name: sorted(same, key=lambda one: one.cost_ns)[len(same) // 2] for name, same in kept.items()}
+    return {name: sorted(same, key=lambda one: one.cost_ns)[(len(same) - 1) // 2] for name, same in kept.items()}

@@ -85,7 +85,7 @@ def fit_line(n_bytes: Ints, duration_ns: Ints) -> CopyFit:
     cost = float(np.median(typical - slope * sizes))
     if slope <= 0 or cost < 0:
         return CopyFit(identifiable=False, reason="durations do not grow with size")
-    return CopyFit(identifiable=True, piece_cost_ns=cost, rate=1.0 / slope)
+    return CopyFit(identifiable=True, piece_cost_ns=cost, rate=1.0 / slope, half_bytes=round(cost / slope))
 
 
 def _group(trace: Trace, rows: Ints, labels: list[str]) -> CopyGroup:

@@ -9,7 +9,7 @@ import numpy as np
 from instrument.naming import STAGE, STORAGE_READ
 from traceview import intervals, units
 from traceview.analysis.causes import cause_of_call
-from traceview.analysis.copies import median_piece
+from traceview.analysis.copies import fit_line, median_piece
 from traceview.analysis.links import degraded_link
 from traceview.analysis.passes import UNNAMED
 from traceview.analysis.roles import Role
@@ -75,7 +75,24 @@ def _pieces(case: Case) -> list[str]:
         return []
     pieces = units.counted(int(operations.pieces[rows].sum()), "piece")
     typical = units.size(median_piece(operations, rows))
-    return [f"{pieces} of {typical} (median) in {_where(case)}", _rate(case)]
+    calls = np.unique(operations.launch[rows][operations.launch[rows] >= 0])
+    durations = case.trace.calls.end[calls] - case.trace.calls.start[calls]
+    host = f", each call takes the host {units.duration(float(np.median(durations)))}" if len(calls) else ""
+    return [f"{pieces} of {typical} (median) in {_where(case)}{host}", _rate(case), _coalesced(case)]
+
+
+def _coalesced(case: Case) -> str:
+    """Return how long the loads would be busy as one piece a layer, and at which rate that is reckoned."""
+    rows, operations, busy = case.load_copies, case.trace.operations, case.measures.load_busy_ns or 0
+    fit = fit_line(operations.n_bytes[rows], operations.end[rows] - operations.start[rows])
+    layers = sum(1 for layer in case.measured.layers if layer.load_pieces) or 1
+    rate, cost, source = case.attainable, 0.0, "the rate of large pinned copies"
+    if fit.rate is not None and fit.piece_cost_ns is not None:
+        rate, cost, source = fit.rate, fit.piece_cost_ns, "the rate that their sizes tend to"
+    once = int(operations.n_bytes[rows].sum()) / rate + layers * cost if rate else busy
+    if once >= busy:
+        return ""
+    return f"as one piece a layer they are busy for {units.duration(once)}, not {units.duration(busy)}, at {source}"
 
 
 def _category(*names: str) -> Callable[[Case], list[str]]:

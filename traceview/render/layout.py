@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DEVICES_SHOWN = 4
 DIAGNOSTICS_SHOWN = 3
-EVIDENCE_SHOWN = 4
+EVIDENCE_SHOWN = 5
 
 
 def layout(report: Report) -> Page:

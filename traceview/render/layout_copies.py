@@ -114,7 +114,7 @@ def _heights(group: CopyGroup) -> tuple[int, ...]:
 def _most(group: CopyGroup) -> str:
     counts = _powers(group)
     power = max(counts, key=lambda power: counts[power])
-    return f"{count(counts[power])} of {size(power)}"
+    return f"{count(counts[power])} from {size(power)}"
 
 
 def _fit(group: CopyGroup) -> str:

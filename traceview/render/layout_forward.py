@@ -43,7 +43,9 @@ def _which(forward: Forward, measured: tuple[Forward, ...]) -> Line:
         return line(name(forward.name, 40), where, Part(", the only one measured", MUTED))
     makespans = [one.measures.makespan_ns for one in measured]
     spread = f", makespans {milliseconds(min(makespans))} to {milliseconds(max(makespans))} ms"
-    return line(name(forward.name, 40), where, Part(f", median of {len(measured)}{spread}", MUTED))
+    # of an even number the lower of the two in the middle is shown, for no forward lies between them
+    middle = "median" if len(measured) % 2 else "lower median"
+    return line(name(forward.name, 40), where, Part(f", {middle} of {len(measured)}{spread}", MUTED))
 
 
 def _bars(forward: Forward) -> Bars:
