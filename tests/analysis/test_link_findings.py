@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from metric_rows import nic_samples
 from plain_trace import read_back
 from trace_builder import TraceBuilder
 
@@ -120,3 +121,30 @@ def test_traffic_beside_the_loads_is_named_with_both_rates(tmp_path: Path) -> No
     assert found.evidence[0] == "loads run at 41.9 GB/s beside d2h, alone at 55.9 GB/s"
     # of 4 * 800 us beside each other a quarter is lost
     assert found.cost_ns == 800 * US
+
+
+def test_what_a_nic_receives_beside_the_loads_is_charged_to_it(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    for number in (-1, 0):
+        call = begin = (number + 2) * 100_000 * US
+        at = begin + 20 * US
+        for layer in range(8):
+            end = at + (2_000 if layer >= 4 else 1_200) * US
+            builder.copy(at, end, "h2d", 64 * MIB, stream=LOAD, call=(call + 10, call + 20))
+            builder.range(f"load layer {layer}", call, call + 30)
+            builder.kernel(end, end + 100 * US, stream=COMPUTE, call=(call + 50, call + 60))
+            builder.range(f"compute layer {layer}", call + 40, call + 70)
+            at, call = end, call + 100
+        builder.range(f"forward {number}", begin - 10, at + 200 * US)
+        received = [(at - (8 - step) * 1_000 * US, at - (7 - step) * 1_000 * US, 20_000_000) for step in range(8)]
+        nic_samples(builder, "IB: Bytes received", received, unit="bytes")
+    report = judged(builder, tmp_path, {})
+    found = by_id(report)
+    # four loads take 0.8 ms longer than the four before
+    assert found["inbound_contention"].cost_ns == 3_200 * US
+    assert found["inbound_contention"].evidence == (
+        "loads run at 33.6 GB/s beside rdma in, alone at 55.9 GB/s",
+        "without it a forward would take 9.7 ms instead of 12.9 ms",
+    )
+    assert "without it a forward would take 5.2 ms instead of 12.9 ms" in found["load_bound"].evidence
+    assert "low_rate" not in [lane.verdict for lane in report.lanes]

@@ -78,5 +78,14 @@ ADVICE = {
 }
 """By finding id, in the words of MEASURES section 9."""
 
-PREFETCH = "Read from storage before the forward or on a thread of its own, so that the pool is full when loads begin."
-"""The remedy of ``host_bound`` where the host reads from storage for most of that time."""
+PREFETCH = Advice(
+    ADVICE["host_bound"].message,
+    "Read from storage before the forward or on a thread of its own, so that the pool is full when loads begin.",
+)
+"""``host_bound`` where the host reads from storage for most of that time."""
+
+MOVER_BOUND = Advice(
+    "loading takes longer than computing: the kernel that moves the loads is the limit",
+    "Compare with the copy engine, whose rate the link sets; else load fewer bytes or compute more per load.",
+)
+"""``load_bound`` where a kernel moves the loads."""

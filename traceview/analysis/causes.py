@@ -198,7 +198,8 @@ def _load_bound(case: Case, costs: dict[str, int]) -> int:
 def floor_without(name: str, case: Case) -> int | None:
     """Return the least ns that the forward can take with one cause gone: its ideal; None where nothing tells.
 
-    Where the cause makes loads slow, its ideal is that of loads at the rate that large pinned copies get.
+    Where the cause makes loads slow, its ideal is that of loads at the rate that large pinned copies get; where the
+    link itself is the cause, that of a link which delays nothing but the first layer.
     """
     measures, layers = case.measures, case.measured.layers
     loads = [layer.load_busy_ns for layer in layers]
@@ -211,6 +212,12 @@ def floor_without(name: str, case: Case) -> int | None:
     if name == "sm_mover_contention":
         stretched = max(measures.compute_inflation_ns or 0, 0) / max(sum(computes), 1)
         computes = [round(one * (1 - stretched)) for one in computes]
+    if name in case.slowdowns:
+        stretched = min(case.slowdowns[name] / max(sum(loads), 1), 1.0)
+        loads = [round(one * (1 - stretched)) for one in loads]
+    if name == "load_bound":
+        # whatever the link, a layer has to be there before anything computes
+        loads = [*loads[:1], *(0 for _ in loads[1:])]
     if layers:
         return ideal_makespan(loads, computes)
     return max(sum(loads) or measures.load_busy_ns or 0, measures.compute_busy_ns)

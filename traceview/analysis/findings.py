@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from traceview import units
-from traceview.analysis.advice import ADVICE, PREFETCH
+from traceview.analysis.advice import ADVICE, MOVER_BOUND, PREFETCH, Advice
 from traceview.analysis.case import Case, Thresholds
 from traceview.analysis.causes import attribute, floor_without
 from traceview.analysis.evidence import find_evidence, waits_for_storage
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from traceview.analysis.links import LinkOptions
     from traceview.analysis.syncs import BlockingCalls
     from traceview.analysis.topology import Topology
+    from traceview.analysis.traffic import Traffic
     from traceview.model import Trace
     from traceview.report_links import Lane
 
@@ -37,7 +38,7 @@ class Measured:
     results: Sequence[report.Forward]
     blocking: BlockingCalls
     lanes: Sequence[Lane]
-    overlap: Sequence[report.Overlap]
+    traffic: Sequence[Traffic]
     link: LinkOptions
     topology: Topology | None
     thresholds: Thresholds
@@ -57,7 +58,7 @@ def find_causes(trace: Trace, known: Measured) -> tuple[Finding, ...]:
             measured=result,
             blocking=known.blocking,
             attainable=rates.get(forward.device),
-            slowdowns=slowdowns(known.lanes, known.overlap, result),
+            slowdowns=slowdowns(known.lanes, known.traffic, trace, forward),
             pages=find_pages(trace.capture.facts, forward.device, known.topology),
             lanes=known.lanes,
             thresholds=known.thresholds,
@@ -101,10 +102,9 @@ def _finding(
     context: tuple[Sequence[Case], Sequence[Mapping[str, int]], Thresholds],
 ) -> Finding:
     cases, costs, thresholds = context
-    # of the forwards that it costs something, the one whose makespan stands in the middle is the one to look at
-    costly = [case for case, one in zip(cases, costs, strict=True) if one.get(name, 0) > 0]
-    costly.sort(key=lambda case: case.measures.makespan_ns)
-    typical = costly[(len(costly) - 1) // 2]
+    # the forward that it costs about what is told is the one to look at
+    typical = min(zip(cases, costs, strict=True), key=lambda pair: abs(pair[1].get(name, 0) - cost))[0]
+    words = _advice(name, typical)
     level = severity(share, thresholds)
     if name == "load_bound" and level == "high":
         # nothing is wrong with such a pipeline
@@ -125,7 +125,14 @@ def _finding(
         cost_ns=cost,
         share=share,
         basis="accounting",
-        message=ADVICE[name].message,
+        message=words.message,
         evidence=tuple(text for text in (*find_evidence(name, typical), without) if text),
-        advice=PREFETCH if name == "host_bound" and waits_for_storage(typical) else ADVICE[name].remedy,
+        advice=words.remedy,
     )
+
+
+def _advice(name: str, case: Case) -> Advice:
+    """Return what a finding means and what to do about it in the forward that shows it."""
+    if name == "host_bound" and waits_for_storage(case):
+        return PREFETCH
+    return MOVER_BOUND if name == "load_bound" and case.moved_by_kernels else ADVICE[name]

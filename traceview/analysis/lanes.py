@@ -18,7 +18,7 @@ import numpy as np
 
 from traceview import intervals
 from traceview.analysis.links import OBSERVED
-from traceview.analysis.transfers import CPU, IN
+from traceview.analysis.transfers import CPU, IN, NIC
 from traceview.report_links import Lane
 
 if TYPE_CHECKING:
@@ -153,6 +153,9 @@ def _rate_verdict(one: Traffic, alone: float | None) -> str:
     if rate >= LOW_RATE * ceiling:
         # that the best copy of the trace is as fast as itself says nothing of the link
         return UNKNOWN if one.path.ceiling_from == OBSERVED else FULL_RATE
+    if one.transfers.mover == NIC:
+        # how fast the network is nobody tells; it is slower than the link in most machines
+        return UNKNOWN
     return SMALL if one.transfers.typical_bytes < SMALL_BYTES else LOW
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from traceview import intervals
 from traceview.analysis.links import best_copy, possible_rate, stated_ceiling
 from traceview.analysis.paths import gpu_node, pages_by_node
+from traceview.analysis.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from traceview import report
+    from traceview.analysis.forwards import Forward
     from traceview.analysis.links import LinkOptions
     from traceview.analysis.topology import Topology
+    from traceview.analysis.traffic import Traffic
     from traceview.model import Trace
     from traceview.report_links import Lane
 
@@ -42,21 +45,18 @@ def attainable_rates(trace: Trace, link: LinkOptions) -> dict[int, float]:
     return rates
 
 
-def slowdowns(lanes: Sequence[Lane], overlap: Sequence[report.Overlap], forward: report.Forward) -> dict[str, int]:
+def slowdowns(lanes: Sequence[Lane], traffic: Sequence[Traffic], trace: Trace, forward: Forward) -> dict[str, int]:
     """Return, by finding, the copy time that loads of one forward lost because other traffic ran beside them."""
+    place, operations = (forward.process, forward.device), trace.operations
+    rows = forward.rows(Role.LOAD)
+    loads = intervals.union(operations.start[rows], operations.end[rows])
+    busy = {one.transfers.name: one.busy for one in traffic if one.place == place}
     lost: dict[str, int] = {}
     for lane in lanes:
-        place = (lane.process, lane.device) == (forward.process, forward.device)
-        if lane.verdict not in BESIDE_CAUSES or not place or lane.transfer_class != "h2d" or not lane.slowdown:
-            continue
-        other = (lane.beside or "").partition(" ")[0]
-        together = sum(
-            row.overlap_ns
-            for row in overlap
-            if (row.scope, row.process, row.device) == (forward.index, forward.process, forward.device)
-            and {row.a, row.b} == {"h2d", other}
-        )
-        lost[lane.verdict] = lost.get(lane.verdict, 0) + round(together * lane.slowdown)
+        own = (lane.process, lane.device) == place and lane.transfer_class == "h2d"
+        if own and lane.verdict in BESIDE_CAUSES and lane.slowdown and lane.beside in busy:
+            together = intervals.intersect(loads, busy[lane.beside]).length
+            lost[lane.verdict] = lost.get(lane.verdict, 0) + round(together * lane.slowdown)
     return lost
 
 

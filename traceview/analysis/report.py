@@ -59,7 +59,7 @@ def build_report(trace: Trace, options: ReportOptions | None = None) -> report.R
     lanes = measure_lanes(traffic)
     machine = options.machine
     known = Measured(
-        found, accountings, forwards, blocking, lanes, overlap, machine.link, machine.topology, options.thresholds
+        found, accountings, forwards, blocking, lanes, traffic, machine.link, machine.topology, options.thresholds
     )
     return report.Report(
         trace=describe(trace),

@@ -23,7 +23,17 @@ HARDLY_ANY = 0.01
 DEVICES_SHOWN = 4
 ALSO_SHOWN = 3
 
-_SLOW_LOADS = frozenset({"pageable_source", "fragmented_copies", "low_link_rate", "remote_numa", "sm_mover_contention"})
+_SLOW_LOADS = frozenset(
+    {
+        "pageable_source",
+        "fragmented_copies",
+        "low_link_rate",
+        "remote_numa",
+        "sm_mover_contention",
+        "inbound_contention",
+        "duplex_slowdown",
+    }
+)
 """Findings that make loads or compute themselves slow: the ideal that is made of them says little then."""
 
 PHRASES = {
