@@ -99,6 +99,14 @@ def test_a_remedy_is_not_said_twice(tmp_path: Path) -> None:
     assert [fix for fix in fixes if fix.count("nsys profile --trace=cuda,nvtx") > 1] == []
 
 
+def test_calls_without_a_stack_are_counted_where_others_have_one(tmp_path: Path) -> None:
+    """A stack is a row of its own; the profiler can be told to take those of some calls only."""
+    stackless = f"DELETE FROM {CALLS} WHERE eventClass = 67 AND correlationId % 3 = 0"
+    assert told(without(tmp_path, "item_stacks", stackless), "have no stack in the capture")
+    whole = build_report(traceview.read(SAMPLES / "item_stacks.sqlite"))
+    assert all(sync.where for sync in whole.syncs if sync.accidental)
+
+
 def test_passes_of_a_number_of_layers_share_the_work_of_a_forward_that_has_more() -> None:
     """Four layers a pass of a trace with eight: the second pass is no copy of the first, and none gets lost."""
     trace = traceview.read(SAMPLES / "no_names.sqlite")

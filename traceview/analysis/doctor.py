@@ -11,7 +11,7 @@ from traceview.analysis.links import stated_ceiling
 from traceview.analysis.overlap import PAIRED_STREAMS
 from traceview.analysis.paths import PRESUMED
 from traceview.analysis.transfers import SMS
-from traceview.model import Content, Direction, Kind, Memory
+from traceview.model import CallKind, Content, Direction, Kind, Memory
 from traceview.report import Abstention
 from traceview.units import counted
 
@@ -125,13 +125,23 @@ def _weaknesses(trace: Trace, forwards: Sequence[Forward]) -> Iterator[Abstentio
     if _loads_of_unknown_memory(trace):
         reason = "the export does not tell the kind of memory that copies read: pageable loads look like slow ones"
         yield Abstention("pinned or pageable source", reason, f"{_CUDA} and export anew with the same nsys")
-    if trace.stacks and not any(stack.python for stack in trace.stacks):
-        reason = "the call stacks of this export have no Python frames"
-        yield Abstention("lines of Python that block", reason, PYTHON_FIX)
+    yield from _stack_weaknesses(trace)
     for text in trace.capture.diagnostics:
         unsupported = "not supported" in text
         fix = "a newer nsys, which knows this driver" if unsupported else "let the process end by itself"
         yield Abstention("a complete capture", f"the profiler says: {text}", fix)
+
+
+def _stack_weaknesses(trace: Trace) -> Iterator[Abstention]:
+    """Yield what call stacks do not tell, where there are any."""
+    if trace.stacks and not any(stack.python for stack in trace.stacks):
+        reason = "the call stacks of this export have no Python frames"
+        yield Abstention("lines of Python that block", reason, PYTHON_FIX)
+    blocking = np.isin(trace.calls.kind, (CallKind.SYNC, CallKind.BLOCKING))
+    bare = int(np.count_nonzero(blocking & (trace.calls.stack < 0)))
+    if trace.stacks and bare:
+        reason = f"{bare:,} of {counted(int(blocking.sum()), 'blocking call')} have no stack in the capture"
+        yield Abstention("where the other blocking calls come from", reason, _STACKS)
 
 
 def _lacks_compute(trace: Trace) -> bool:
