@@ -93,6 +93,16 @@ def test_without_names_and_waits_there_are_no_layers(tmp_path: Path) -> None:
     assert "layers by events, loads submitted by another thread" in [one.measure for one in report.abstained]
 
 
+def test_layers_without_a_forward_can_be_had_from_events(tmp_path: Path) -> None:
+    text = "COALESCE(text, (SELECT value FROM StringIds WHERE id = textId))"
+    report = without(tmp_path, "healthy", f"DELETE FROM {NVTX} WHERE {text} LIKE 'forward%'")
+    assert report.forwards == ()
+    assert any("--layers-from events" in one.fix for one in report.abstained)
+    options = ReportOptions(forwards=ForwardOptions(layers_from="events"))
+    found = build_report(traceview.read(tmp_path / "trace.sqlite"), options).forwards
+    assert [len(forward.layers) for forward in found] == [8] * 4
+
+
 def test_a_remedy_is_not_said_twice(tmp_path: Path) -> None:
     report = without(tmp_path, "healthy", f"DROP TABLE {SYNCS}", "DROP TABLE CUPTI_ACTIVITY_KIND_CUDA_EVENT")
     fixes = [one.fix for one in report.abstained]

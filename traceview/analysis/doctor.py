@@ -99,7 +99,8 @@ def _weaknesses(trace: Trace, forwards: Sequence[Forward]) -> Iterator[Abstentio
         reason = (
             "no range is named as a forward that launches compute" if len(trace.ranges) else "it holds no NVTX range"
         )
-        yield Abstention("forwards, accounting, layers", reason, NAMING_FIX)
+        events = "; or --layers-from events" if len(trace.event_waits) and len(trace.event_records) else ""
+        yield Abstention("forwards, accounting, layers", reason, NAMING_FIX + events)
     if forwards and all(forward.layers_from is None for forward in forwards):
         measures = "layers, first layer, exposed load, ideal, efficiency"
         yield Abstention(measures, "no range is named as a layer's load or compute", NAMING_FIX)
