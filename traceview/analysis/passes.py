@@ -102,7 +102,8 @@ def make_spans(trace: Trace, layers: EventLayers, chosen: Ints, passes: Ints) ->
         following = spans[-1].start if spans and spans[-1].thread == thread else trace.end_ns
         start = _start(trace, layers, own, syncs)
         before = chosen[passes == number - 1]
-        if len(before) and start <= trace.calls.start[layers.wait[before[-1]]]:
+        same = len(before) and layers.stream[before[-1]] == layers.stream[own[0]]
+        if same and start <= trace.calls.start[layers.wait[before[-1]]]:
             # both passes were opened by one wait, or no wait of the host stands between them
             start = int(trace.calls.start[layers.wait[own[0]]])
         spans.append(Span(UNNAMED, thread, start, _end(trace, layers, int(own[-1]), syncs, following)))
