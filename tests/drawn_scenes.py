@@ -104,3 +104,35 @@ def _layered(builder: TraceBuilder, start: int, number: int, read_back: bool) ->
         builder.range(f"compute layer {layer}", opened, host)
     builder.range(f"forward {number}", start, max(host, busy) + 20 * US)
     return max(host, busy) + 3 * MS
+
+
+def wide_numbers(path: Path) -> Path:
+    """Write forwards of 2.6 s that all but reach the ideal, in a process and on streams with long numbers."""
+    builder = TraceBuilder(process=4_194_303)
+    start = MS
+    for number in range(3):
+        begun = start + 100 * US
+        loads = [[(begun, begun + 650 * MS)], [(begun + 650 * MS, begun + 1_300 * MS)]]
+        computes = [[(begun + 650 * MS + 5 * US, begun + 1_950 * MS)], [(begun + 1_950 * MS, begun + 2_600 * MS)]]
+        layered_forward(builder, start=start, loads=loads, computes=computes, number=number, streams=(100_013, 100_007))
+        start += 2_700 * MS
+    for stream in range(7):
+        at = start + stream * MS
+        builder.kernel(at, at + 5 * MS, stream=100_100 + stream, call=(at - 20, at - 10))
+        builder.copy(at, at + 5 * MS, "h2d", 64 << (10 + stream), stream=100_200 + stream, call=(at - 40, at - 30))
+    return builder.write(path)
+
+
+def broken_layers(path: Path) -> Path:
+    """Write forwards whose layers compute in two kernels with a long hole between them."""
+    builder = TraceBuilder()
+    for number in range(3):
+        start = MS * (1 + 20 * number)
+        loads, computes = [], []
+        for layer in range(3):
+            load, compute = start + MS + layer * MS, start + 2 * MS + 4 * layer * MS
+            loads.append([(load, load + MS)])
+            computes.append([(compute + US, compute + MS), (compute + 3 * MS, compute + 4 * MS)])
+        layered_forward(builder, start=start, loads=loads, computes=computes, number=number)
+        builder.copy(start, start + US, "d2d", 64 << 20, stream=7, call=(start + 1, start + 2))
+    return builder.write(path)

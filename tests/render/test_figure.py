@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from drawn_scenes import eight_layers, hostile_names, many_layers
+from drawn_scenes import broken_layers, eight_layers, hostile_names, many_layers, wide_numbers
 from matplotlib.testing.compare import compare_images
 from matplotlib.text import Text
 from PIL import Image
@@ -22,7 +22,14 @@ from traceview.analysis.drawings import collect_drawings, median_timeline
 from traceview.analysis.report import ReportOptions, build_report
 from traceview.errors import SelectionError
 from traceview.reading import read
-from traceview.render import figure_accounting, figure_copies, figure_history, figure_overlap, figure_timeline
+from traceview.render import (
+    copy_series,
+    figure_accounting,
+    figure_copies,
+    figure_history,
+    figure_overlap,
+    figure_timeline,
+)
 from traceview.render.figure import WIDTH_PX
 from traceview.report import CATEGORIES
 
@@ -111,7 +118,7 @@ def written_texts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("scene", [eight_layers, many_layers, hostile_names])
+@pytest.mark.parametrize("scene", [eight_layers, many_layers, hostile_names, wide_numbers, broken_layers])
 @pytest.mark.parametrize("draw", [timeline, accounting, overlap, copies, history])
 def test_no_label_lies_over_another(
     scene: Any, draw: Callable[[Path, str], bytes], tmp_path: Path, written_texts: list[tuple[str, Any]]
@@ -129,6 +136,16 @@ def test_no_label_lies_over_another(
     assert over == []
     out = [text for text, box in written_texts if min(box.x0, box.y0, width - box.x1, height - box.y1) < -1]
     assert out == []
+
+
+def test_copies_that_do_not_cross_the_link_do_not_hide_those_that_do(tmp_path: Path) -> None:
+    trace = read(broken_layers(tmp_path / "scene.sqlite"))
+    made = build_report(trace)
+    drawings = collect_drawings(trace, ReportOptions().forwards, made)
+    pieces, fast = copy_series.sizes(made), copy_series.rates(drawings.rates, made, drawings.ceilings)
+    assert [one["label"].split()[0] for one in pieces["series"]] == ["d2d", "h2d"]
+    assert [(one["label"].split()[0], one["colour"]) for one in fast["series"]] == [("h2d", 1)]
+    assert fast["left_out"] == 1
 
 
 def test_a_selection_of_layers_shows_their_time_only(tmp_path: Path) -> None:

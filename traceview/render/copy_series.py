@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 GROUPS_SHOWN = 6
 _FIT_POINTS = 40
+_OVER_THE_LINK = ("h2d", "d2h")
 
 
 def sizes(report: Report) -> dict[str, Any]:
     """Return pieces by power of two for the groups of copies with most bytes; the rest is one group."""
-    groups = sorted(report.copies, key=lambda group: -group.n_bytes)
+    groups = _most_bytes_first(report)
     powers = _powers({int(power) for group in groups for power in group.histogram})
     series = [(_title(group.direction, group.memory, group.stream), [group]) for group in groups[:GROUPS_SHOWN]]
     if groups[GROUPS_SHOWN:]:
@@ -30,6 +31,10 @@ def sizes(report: Report) -> dict[str, Any]:
         "powers": powers,
         "series": [{"label": label, "pieces": _pieces(members, powers)} for label, members in series],
     }
+
+
+def _most_bytes_first(report: Report) -> list[CopyGroup]:
+    return sorted(report.copies, key=lambda group: -group.n_bytes)
 
 
 def _powers(present: set[int]) -> list[int]:
@@ -41,27 +46,37 @@ def _powers(present: set[int]) -> list[int]:
 
 
 def rates(found: Sequence[CopyRates], report: Report, ceilings: Iterable[Ceiling]) -> dict[str, Any]:
-    """Return the rate per copy size of the groups with most bytes, each with its fitted line, and the ceilings."""
+    """Return the rate per copy size of the groups with most bytes, each with its fitted line, and the ceilings.
+
+    Where copies cross the link the others, which are many times faster, would press them to the floor: ``left_out``
+    says how many groups those are. ``colour`` is the place of a group among those of ``sizes``.
+    """
+    groups = [_title(group.direction, group.memory, group.stream) for group in _most_bytes_first(report)]
+    colours = {title: min(place, GROUPS_SHOWN) for place, title in enumerate(groups)}
+    over_link = [group for group in found if group.direction in _OVER_THE_LINK]
+    drawn = (over_link or list(found))[:GROUPS_SHOWN]
     series = []
-    for group in found[:GROUPS_SHOWN]:
+    for group in drawn:
+        title = _title(group.direction, group.memory, group.stream)
         points = [[size.n_bytes, size.median, size.low, size.high, size.count] for size in group.sizes]
         fitted = _fit_of(report.copies, group)
         ends = (group.sizes[0].n_bytes, group.sizes[-1].n_bytes)
         series.append(
             {
-                "label": _title(group.direction, group.memory, group.stream),
+                "label": title,
+                "colour": colours.get(title, GROUPS_SHOWN),
                 "points": points,
                 "fit": _fit_line(fitted, ends) if fitted else None,
                 "fitted": f"{fitted[0]:.0f} ns + bytes at {fitted[1]:.1f} GB/s" if fitted else None,
             }
         )
-    shown_devices = {group.device for group in found[:GROUPS_SHOWN] if group.direction in ("h2d", "d2h")}
+    shown_devices = {group.device for group in drawn if group.direction in _OVER_THE_LINK}
     lines = [
         {"label": f"GPU {one.device}: {one.source}", "rate": one.rate}
         for one in ceilings
         if one.device in shown_devices
     ]
-    return {"series": series, "ceilings": lines}
+    return {"series": series, "ceilings": lines, "left_out": len(found) - len(over_link) if over_link else 0}
 
 
 def _fit_of(groups: Iterable[CopyGroup], wanted: CopyRates) -> tuple[float, float] | None:

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceview.errors import SelectionError
-from traceview.render.figure import INK, LINE, MUTED, WIDTH_PX, drawable, drawing, new_sheet, text_width, written
+from traceview.render.figure import (
+    INK,
+    LINE,
+    MUTED,
+    WIDTH_PX,
+    drawable,
+    drawing,
+    new_sheet,
+    pixels_per_unit,
+    text_width,
+    written,
+)
 from traceview.render.figure_legend import legend_height, place_legend
 from traceview.render.palette import CATEGORY_COLOURS, text_on
 from traceview.render.verdict import measured_forwards
@@ -22,7 +33,7 @@ if TYPE_CHECKING:
 FORWARDS_SHOWN = 24
 
 _ROW_PX, _ABOVE_PX, _AXIS_PX = 46, 62, 48
-_LEFT_PX, _RIGHT_PX = 172, 96
+_LEFT_PX, _BESIDE_PX, _EDGE_PX = 172, 9, 22
 _TAKEN, _IDEAL = 0.5, 0.16
 _TEXT = 8.0
 
@@ -44,9 +55,10 @@ def draw_accounting(report: Report, style: str) -> bytes:
         legend.append((MUTED, "ideal"))
     below = _AXIS_PX + legend_height(legend, _LEFT_PX)
     height = _ABOVE_PX + _ROW_PX * len(shown) + below
+    right = _BESIDE_PX + _EDGE_PX + round(max(text_width(_makespan(forward)) for forward in shown))
     with drawing():
         sheet = new_sheet(height)
-        size = (1 - (_LEFT_PX + _RIGHT_PX) / WIDTH_PX, 1 - (_ABOVE_PX + below) / height)
+        size = (1 - (_LEFT_PX + right) / WIDTH_PX, 1 - (_ABOVE_PX + below) / height)
         axes = sheet.add_axes((_LEFT_PX / WIDTH_PX, below / height, *size))
         _draw(axes, shown)
         left = (_LEFT_PX - 150) / WIDTH_PX
@@ -62,6 +74,10 @@ def _about(measured: int, shown: int) -> str:
     return "every measured forward, in its order" if measured > 1 else "the only forward measured"
 
 
+def _makespan(forward: Forward) -> str:
+    return f"{milliseconds(forward.measures.makespan_ns)} ms"
+
+
 def _draw(axes: Axes, shown: Sequence[Forward]) -> None:
     longest = max(max(one.measures.makespan_ns, one.measures.ideal_ns or 0) for one in shown) / 1e6 or 1.0
     axes.set_xlim(0, longest)
@@ -73,7 +89,7 @@ def _draw(axes: Axes, shown: Sequence[Forward]) -> None:
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x")
     axes.set_xlabel("ms")
-    px_per_ms = (WIDTH_PX - _LEFT_PX - _RIGHT_PX) / longest
+    px_per_ms = pixels_per_unit(axes)
     for row, forward in enumerate(shown):
         _bar(axes, row, forward, px_per_ms)
 
@@ -99,7 +115,7 @@ def _bar(axes: Axes, row: int, forward: Forward, px_per_ms: float) -> None:
             )
         begun += length
     axes.annotate(
-        f"{milliseconds(measures.makespan_ns)} ms", (begun, middle), (6, 0), textcoords="offset points", va="center",
+        _makespan(forward), (begun, middle), (6, 0), textcoords="offset points", va="center",
         color=INK, annotation_clip=False,
     )  # fmt: skip
     if ideal is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from traceview.report import Report
 
 _HEIGHT_PX, _ABOVE_PX, _AXIS_PX = 330, 84, 50
-_LEFT_PX = 76
+_LEFT_PX, _RIGHT_PX = 76, 36
 _SIZES_LABELLED = 7
 
 
@@ -43,7 +43,7 @@ def draw_copies(report: Report, drawings: Drawings, style: str) -> bytes:
         sheet.text(left, 1 - 20 / height, "Copies by size", fontsize=11, va="center", weight="bold")
         about = "; ".join(f"ceiling {rate(one['rate'])}: {one['label']}" for one in fast["ceilings"])
         sheet.text(left, 1 - 40 / height, drawable(about, 160) if about else "whole trace", color=MUTED, va="center")
-        width, tall = (WIDTH_PX / 2 - _LEFT_PX - 24) / WIDTH_PX, _HEIGHT_PX / height
+        width, tall = (WIDTH_PX / 2 - _LEFT_PX - _RIGHT_PX) / WIDTH_PX, _HEIGHT_PX / height
         _pieces(sheet.add_axes((_LEFT_PX / WIDTH_PX, below / height, width, tall)), pieces)
         _rates(sheet.add_axes((0.5 + _LEFT_PX / WIDTH_PX, below / height, width, tall)), fast)
         place_legend(sheet, legend, _LEFT_PX)
@@ -71,13 +71,14 @@ def _pieces(axes: Axes, pieces: dict[str, Any]) -> None:
 
 def _rates(axes: Axes, fast: dict[str, Any]) -> None:
     ends: list[float] = []
-    for index, one in enumerate(fast["series"]):
+    for one in fast["series"]:
+        colour = SERIES_COLOURS[one["colour"]]
         points = np.array(one["points"], dtype=float)
         ends += [points[0, 0], points[-1, 0]]
-        axes.vlines(points[:, 0], points[:, 2], points[:, 3], color=SERIES_COLOURS[index], alpha=0.35, linewidth=1)
-        axes.plot(points[:, 0], points[:, 1], "o", color=SERIES_COLOURS[index], markersize=4)
+        axes.vlines(points[:, 0], points[:, 2], points[:, 3], color=colour, alpha=0.35, linewidth=1)
+        axes.plot(points[:, 0], points[:, 1], "o", color=colour, markersize=4)
         if one["fit"]:
-            axes.plot(*np.array(one["fit"]).T, color=SERIES_COLOURS[index], linewidth=1.2)
+            axes.plot(*np.array(one["fit"]).T, color=colour, linewidth=1.2)
     for one in fast["ceilings"]:
         axes.axhline(one["rate"], color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
     axes.set_xscale("log", base=2)
@@ -87,8 +88,13 @@ def _rates(axes: Axes, fast: dict[str, Any]) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size(value)))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_ylim(bottom=0)
+    highest = [one["rate"] for one in fast["ceilings"]] + [
+        point[3] for one in fast["series"] for point in one["points"]
+    ]
+    axes.set_ylim(0, 1.08 * max(highest, default=1))
     axes.set_xlabel("size")
-    axes.set_title("GB/s, median with smallest and largest; line: fit, dashed: ceiling", fontsize=9, color=MUTED)
+    over_link = " over the link" if fast["left_out"] else ""
+    words = f"GB/s{over_link}, median with smallest and largest; line: fit, dashed: ceiling"
+    axes.set_title(words, fontsize=9, color=MUTED)
     axes.grid()
     axes.tick_params(color=LINE)

@@ -82,16 +82,16 @@ def draw_history(points: Sequence[Point], style: str) -> bytes:
 def _lines(axes: Axes, points: Sequence[Point]) -> None:
     measured = [(at, point) for at, point in enumerate(points) if point.measured]
     warmup = [(at, point) for at, point in enumerate(points) if not point.measured]
-    for field, colour, marker in (
-        ("ideal_ns", _IDEAL, "_"),
-        ("first_layer_exposed_ns", _FIRST, "."),
-        ("makespan_ns", _MAKESPAN, "o"),
+    for field, colour, marker, wide in (
+        ("ideal_ns", _IDEAL, "_", 14),  # wider than the dots: an ideal just below its makespan sticks out of it
+        ("first_layer_exposed_ns", _FIRST, ".", 7),
+        ("makespan_ns", _MAKESPAN, "o", 7),
     ):
         for chosen, filled in ((warmup, False), (measured, True)):
             known = [(at, getattr(point, field) / 1e6) for at, point in chosen if getattr(point, field) is not None]
             if known:
                 fill = colour if filled else "white"
-                axes.plot(*zip(*known, strict=True), marker, color=colour, markerfacecolor=fill, markersize=7)
+                axes.plot(*zip(*known, strict=True), marker, color=colour, markerfacecolor=fill, markersize=wide)
     axes.set_xlim(-0.5, len(points) - 0.5)
     top = 1.15 * max(point.makespan_ns for _, point in measured or warmup) / 1e6
     axes.set_ylim(0, top or 1)

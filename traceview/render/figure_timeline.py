@@ -42,6 +42,7 @@ MOST_BOXES = 6_000
 
 _ROW_PX, _ABOVE_PX, _AXIS_PX = 52, 78, 48
 _MARGIN_PX, _RIGHT_PX = 22, 22
+_MARKS_APART_PX = 5
 _LABEL = 34
 """characters of a row's label"""
 _HOLE_HEIGHT, _BOX_HEIGHT, _RANGE_HEIGHT = 0.94, 0.62, 0.4
@@ -210,20 +211,30 @@ def _marks(axes: Axes, view: View) -> None:
     ideal = forward.measures.ideal_ns
     if ideal is not None:
         marks.append((forward.t0_ns + ideal, "ideal"))
-    written_until = -np.inf
-    for at, word in sorted(marks):
-        if not view.low_ns <= at <= view.high_ns:
-            continue
-        x = view.ms(at)
-        axes.axvline(x, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=4)
-        px = (at - view.low_ns) * view.px_per_ns
-        left = max(px - text_width(word) / 2, written_until + 5)
-        right = left + text_width(word)
-        written_until = right
+    inside = [(at, word) for at, word in sorted(marks) if view.low_ns <= at <= view.high_ns]
+    places = [((at - view.low_ns) * view.px_per_ns, text_width(word)) for at, word in inside]
+    farthest = (view.high_ns - view.low_ns) * view.px_per_ns + _RIGHT_PX - _MARKS_APART_PX
+    for (at, word), middle in zip(inside, _beside_each_other(places, farthest), strict=True):
+        axes.axvline(view.ms(at), color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=4)
         axes.annotate(
-            word, (0, 1), ((left + right) / 2 * 72 / DPI, 5), xycoords="axes fraction", textcoords="offset points",
+            word, (0, 1), (middle * 72 / DPI, 5), xycoords="axes fraction", textcoords="offset points",
             ha="center", va="bottom", color=MUTED,
         )  # fmt: skip
+
+
+def _beside_each_other(places: list[tuple[float, float]], farthest: float) -> list[float]:
+    """Return where the middles of labels stand, in px: as near as can be to where they belong, and none over another.
+
+    ``places`` are middle and width from left to right; no label ends after ``farthest``.
+    """
+    ends: list[float] = []
+    for middle, width in places:
+        ends.append(max(middle + width / 2, ends[-1] + _MARKS_APART_PX + width if ends else middle + width / 2))
+    limit = farthest
+    for at in range(len(ends) - 1, -1, -1):
+        ends[at] = min(ends[at], limit)
+        limit = ends[at] - places[at][1] - _MARKS_APART_PX
+    return [end - width / 2 for end, (_, width) in zip(ends, places, strict=True)]
 
 
 def _titles(sheet: Figure, drawn: Timeline, height: int) -> None:

@@ -74,7 +74,10 @@ class _Parts:
         charts = self._chart("sizes", copy_series.sizes(self._report), "Pieces by size")
         if drawn.rates:
             rates = copy_series.rates(drawn.rates, self._report, drawn.ceilings)
-            charts += self._chart("rates", rates, "Rate of a copy by its size, with the fitted line and the ceiling")
+            words = "Rate of a copy by its size, with the fitted line and the ceiling"
+            if rates["left_out"]:
+                words += "; copies that do not cross the link are in the table"
+            charts += self._chart("rates", rates, words)
         return f'<div class="pair">{charts}</div>'
 
     def _chart(self, kind: str, drawn: object, title: str) -> str:

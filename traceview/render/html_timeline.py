@@ -144,7 +144,7 @@ def _largest_holes(drawn: Timeline, key: str) -> str:
         '<th scope="col">category</th><th scope="col" class="right minor">layer</th>',
         '<th scope="col" class="wraps">waits for</th><td class="scripted"></td>',
     ]
-    return plain_table(heads, [_hole_row(drawn, hole, key) for hole in order], caption="Largest holes")
+    return plain_table(heads, [_hole_row(drawn, hole, key) for hole in order], classes="holes", caption="Largest holes")
 
 
 def _hole_row(drawn: Timeline, hole: int, key: str) -> str:

@@ -3,6 +3,8 @@
 const DATA = JSON.parse(document.getElementById("chart-data").textContent);
 const PALETTE = DATA.palette;
 const CHARTS = [];
+const LABEL_APART = 95;
+const LABELS_MOST_ON_AXIS = 8;
 let printing = false;
 
 function theme() {
@@ -42,6 +44,11 @@ function tooltip(colours, formatter) {
     backgroundColor: colours.panel, borderColor: colours.line, padding: 0, textStyle: { color: colours.text },
     extraCssText: "max-width:min(24rem,90vw);white-space:normal;overflow-wrap:anywhere",
   };
+}
+
+// About how many labels of a time axis stand beside each other in a width.
+function labelsIn(width) {
+  return Math.max(2, Math.min(LABELS_MOST_ON_AXIS, Math.floor(width / LABEL_APART)));
 }
 
 function axis(colours, more) {

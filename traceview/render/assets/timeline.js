@@ -42,12 +42,13 @@ function inView(packed, kind, order, [low, high], pixel) {
       last.members += 1;
       last.count += packed.count[index];
       last.idle += packed.idle[index];
+      last.bytes += packed.bytes ? packed.bytes[index] : 0;
       last.busy += packed.length[index] - packed.idle[index];
       continue;
     }
     last = {
       index, row, start, end, kind: kind(index), members: 1, alike: true, count: packed.count[index], idle: packed.idle[index],
-      busy: packed.length[index] - packed.idle[index],
+      busy: packed.length[index] - packed.idle[index], bytes: packed.bytes ? packed.bytes[index] : 0,
     };
     blocks.push(last);
   }
@@ -103,8 +104,8 @@ class Timeline {
   }
 
   options(colours) {
-    this.left = this.narrow() ? MARGIN : this.labelWidth(colours);
-    const { left } = this;
+    const left = this.narrow() ? MARGIN : this.labelWidth(colours);
+    this.left = left;
     const { start, end, rows } = this.data;
     this.colours = colours;
     const over = Math.max(end, this.all[1]);
@@ -114,6 +115,7 @@ class Timeline {
       xAxis: axis(colours, {
         type: "value", min: Math.min(start, this.all[0]) / 1e6, max: over / 1e6,
         axisLabel: { color: colours.muted, hideOverlap: true, formatter: (ms) => this.label(ms) },
+        splitNumber: labelsIn(this.canvas.clientWidth - left),
       }),
       yAxis: axis(colours, {
         type: "category", inverse: true, data: rows.map(({ label }) => label), splitLine: { show: false },
@@ -141,7 +143,7 @@ class Timeline {
     return [
       { ...common, type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseMove: true, moveOnMouseWheel: false,
         preventDefaultMouseMove: false, throttle: 16 },
-      { ...common, type: "slider", bottom: 6, height: 18, showDetail: false, brushSelect: false, throttle: 16,
+      { ...common, type: "slider", show: !printing, bottom: 6, height: 18, showDetail: false, brushSelect: false, throttle: 16,
         borderColor: colours.line, fillerColor: "rgba(128,128,128,0.18)", showDataShadow: false,
         handleStyle: { color: colours.panel, borderColor: colours.muted }, moveHandleSize: 4 },
     ];
@@ -178,9 +180,11 @@ class Timeline {
     };
   }
 
+  // Only round values have a label: an end of the axis is wherever the view ends.
   label(ms) {
     const apart = (this.view[1] - this.view[0]) / 1e6 / 10;
-    return `${milliseconds(ms, apart)} ms`;
+    const written = milliseconds(ms, apart);
+    return Math.abs(Number(written.replaceAll(",", "")) - ms) < apart / 1e3 ? `${written} ms` : "";
   }
 
   // Puts what is in view into the series.
@@ -355,7 +359,7 @@ class Timeline {
     const { index } = block;
     const what = PALETTE.whats[boxes.what[index]];
     const several = block.count > 1;
-    const bytes = several ? this.bytesOf(block) : boxes.bytes[index];
+    const { bytes } = block;
     const queued = boxes.queued[index];
     const named = this.nameOf(block) || (several ? `${count(block.count)} × ${what}` : what);
     return card(named, [
@@ -367,13 +371,6 @@ class Timeline {
       ["at", `${(block.start / 1e6).toFixed(3)} ms`],
       ["against base", this.changeOf(boxes.row[index], boxes.what[index], boxes.layer[index])],
     ]);
-  }
-
-  // Members of a block are neighbours in row order.
-  bytesOf({ index, members }) {
-    let total = 0;
-    for (let member = index; member < index + members; member += 1) total += this.boxes.bytes[member];
-    return total;
   }
 
   zoom(factor) {
