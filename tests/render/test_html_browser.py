@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from browser import DESKTOP, PHONE, browser, complaints, requests, require_browser
-from drawn_scenes import eight_layers, hostile_names, many_layers, many_operations
+from drawn_scenes import eight_layers, hostile_names, many_layers, many_operations, wide_numbers
 
 from traceview.analysis.drawings import collect_drawings
 from traceview.analysis.report import ReportOptions, build_report
@@ -230,6 +231,67 @@ def test_a_page_fits_its_window_and_follows_light_and_dark(width: int, dark: boo
             "return getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).map(Number)[0]"
         )
         assert (lightness < 128) == dark
+
+
+_WRITTEN = """
+return echarts.getInstanceByDom(arguments[0]).getZr().storage.getDisplayList(true)
+  .filter((one) => one.type === "tspan" && !one.invisible && one.style.text.trim())
+  .map((one) => {
+    const box = one.getBoundingRect().clone();
+    if (one.transform) box.applyTransform(one.transform);
+    return [one.style.text, box.x, box.y, box.x + box.width, box.y + box.height];
+  });
+"""
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+def test_no_label_of_a_chart_touches_another_or_leaves_its_chart(width: int, tmp_path: Path) -> None:
+    require_browser()
+    scenes = (many_layers, wide_numbers)
+    pages = [page_of(scene(tmp_path / f"{scene.__name__}.sqlite"))[0] for scene in scenes]
+    with browser(tmp_path / "profile", width=width) as driver:
+        for page in pages:
+            driver.get(page.as_uri())
+            for canvas in driver.find_elements("css selector", "[data-chart]"):
+                texts = driver.execute_script(_WRITTEN, canvas)
+                assert len(texts) > 3
+                over = [
+                    (first[0], second[0])
+                    for first, second in combinations(texts, 2)
+                    if min(first[3], second[3]) - max(first[1], second[1]) > -2
+                    and min(first[4], second[4]) - max(first[2], second[2]) > 1
+                ]
+                assert over == [], (page.name, canvas.get_attribute("data-key"))
+                wide = canvas.size["width"]
+                assert [text for text, left, _, right, _ in texts if left < -1 or right > wide + 1] == []
+
+
+def test_on_a_phone_every_listed_hole_can_be_read_and_shown_without_scrolling_sideways(tmp_path: Path) -> None:
+    require_browser()
+    page, _ = page_of(eight_layers(tmp_path / "eight.sqlite"))
+    with browser(tmp_path / "profile", width=PHONE) as driver:
+        driver.get(page.as_uri())
+        rights = driver.execute_script(
+            "return [...document.querySelectorAll('.holes td')].map((one) => one.getBoundingClientRect().right)"
+        )
+        assert max(rights) <= PHONE
+        assert driver.execute_script("return document.querySelector('.holes').getBoundingClientRect().height") < 700
+        driver.find_element("css selector", f"[data-show='{TIMELINE}']").click()
+        assert driver.execute_script("return document.activeElement.dataset.key") == TIMELINE
+
+
+def test_an_axis_says_only_what_is_true(driver: Any, tmp_path: Path) -> None:
+    page, _ = page_of(eight_layers(tmp_path / "eight.sqlite"))
+    opened(driver, page)
+    chart(driver, TIMELINE, "chart.dispatchAction({type: 'dataZoom', startValue: 1.234, endValue: 11.71})")
+    canvas = driver.find_element("css selector", f"[data-key='{TIMELINE}']")
+    labels = [text for text, *_ in driver.execute_script(_WRITTEN, canvas) if text.endswith(" ms")]
+    assert len(labels) > 3
+    for text in labels:
+        at_ms = float(text.removesuffix(" ms").replace(",", ""))
+        left = chart(driver, TIMELINE, f"chart.convertToPixel({{xAxisIndex: 0}}, {at_ms})")
+        drawn = next(box for box in driver.execute_script(_WRITTEN, canvas) if box[0] == text)
+        assert (drawn[1] + drawn[3]) / 2 == pytest.approx(left, abs=1)
 
 
 def test_the_page_reads_without_scripts(tmp_path: Path) -> None:

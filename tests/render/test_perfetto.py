@@ -1,7 +1,7 @@
 """The Perfetto export, read back with Perfetto's own protobuf classes.
 
-The trace processor itself is a binary that its package fetches when it first runs; the rules that it holds a trace to
-(slices that nest, names known before they are used, flows with two ends) are checked here instead.
+The rules that a trace processor holds a trace to (slices that nest, names known before they are used, flows with two
+ends) are checked here without one; test_perfetto_reader.py asks the trace processor itself.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ function drawBars(canvas, bars) {
   const categories = PALETTE.categories.filter(({ name }) => bars.some((bar) => nsOf(bar, name) > 0));
   canvas.style.height = `${58 + 46 * bars.length}px`;
   register(canvas, (colours) => ({
-    grid: { left: 8, right: 24, top: 8, bottom: 8, containLabel: true },
+    grid: { left: 8, right: 36, top: 8, bottom: 8, containLabel: true },
     tooltip: tooltip(colours, ({ seriesName, data }) => barCard(bars, seriesName, data)),
     xAxis: axis(colours, {
       type: "value", splitNumber: labelsIn(canvas.clientWidth),

@@ -3,7 +3,7 @@
 const WHAT = Object.fromEntries(PALETTE.whats.map((name, index) => [name, index]));
 const ROW_HEIGHT = 40;
 const MARGIN = 8;
-const RIGHT = 16;
+const RIGHT = 26;
 const LABELS_MOST = 250;
 const WIDE = 700;
 const TEXT_SIZE = 10.5;
