@@ -72,6 +72,7 @@ def main() -> None:
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 answered, 1 unreadable input, 2 wrong usage, 130 interrupted."""
     _prepare_streams()
+    os.environ["MPLBACKEND"] = "agg"  # no picture needs a display, whatever is set for the user's own
     sys.exit(_status(arguments))
 
 

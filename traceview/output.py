@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 from traceview.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 _LONGEST_NAME = 200
@@ -39,11 +40,32 @@ def write_whole(path: Path, content: bytes) -> None:
 
     Of a link it is the target that is written.
     """
-    path = path.resolve()
+    write_all({path: content})
+
+
+def write_all(files: Mapping[Path, bytes]) -> None:
+    """Write every file as :func:`write_whole` does, and rename none before all are written."""
+    staged: dict[Path, Path] = {}
+    try:
+        for path, content in files.items():
+            target = path.resolve()
+            staged[target] = _staged(target, content)
+        for target, temporary in staged.items():
+            temporary.replace(target)
+    except OSError as error:
+        raise OutputError(f"{target} cannot be written: {error.strerror}", "is the disk full?") from None
+    finally:
+        for temporary in staged.values():
+            temporary.unlink(missing_ok=True)
+
+
+def _staged(path: Path, content: bytes) -> Path:
+    """Return a temporary file beside ``path`` with its content and the usual permissions."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
         raise OutputError(f"{path} cannot be written: {error.strerror}", "choose another folder") from None
+    temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -51,10 +73,13 @@ def write_whole(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         mask = os.umask(0)
         os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(path)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}", "is the disk full?") from None
-    finally:
-        with suppress(FileNotFoundError):
-            Path(name).unlink()
+        temporary.chmod(0o666 & ~mask)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return temporary
+
+
+def print_page(page: str) -> None:
+    """Print an HTML page in the encoding that it names, UTF-8, whatever that of standard output is."""
+    click.echo(page.encode("utf-8"), nl=False)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -79,6 +82,9 @@ def test_an_export_fills_a_folder_and_never_overwrites(
             "there is: 0 (forward 0), 1 (forward 1), 2 (forward 2)",
         ),
         (("timeline", "-o", "picture.png", "--layers", "8:"), 2, "there is: 0 to 7"),
+        (("timeline", "-o", "picture.png", "--layers", "-2:"), 2, "begins or ends below 0"),
+        (("timeline", "-o", "picture.png", "--layers", "3"), 2, "is not of the form a:b"),
+        (("export", "out", "--to", "csv", "--to", "parquet"), 2, "export once for each"),
     ],
 )
 def test_a_wrong_request_is_one_line_and_writes_nothing(
@@ -120,3 +126,38 @@ def test_a_missing_package_is_named_with_what_to_type(
     assert status("export", trace, tmp_path / "out", "--to", target) == 2
     assert f"pip install 'traceview[{target}]'" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_an_export_that_cannot_be_written_whole_leaves_nothing(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = []
+
+    def full(handle: int) -> None:
+        written.append(handle)
+        if len(written) == 3:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    assert status("export", trace, tmp_path / "out", "--to", "csv") == 1
+    assert "is the disk full?" in capsys.readouterr().err
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_printed_page_is_utf_8_as_it_says_whatever_the_terminal_uses(
+    encoding: str, trace: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "traceview"]
+    asked = ["report", trace, "--format", "html"]
+    assert status(*asked, "-o", tmp_path / "page.html") == 0
+    printed = subprocess.run(
+        [*command, *map(str, asked)], check=True, capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding}
+    )
+    assert printed.stdout == (tmp_path / "page.html").read_bytes()
+
+
+def test_a_picture_needs_no_backend_that_works(trace: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "traceview", "timeline", str(trace), "-o", str(tmp_path / "one.png")]
+    subprocess.run(command, check=True, env={**os.environ, "MPLBACKEND": "no such backend"})
+    assert (tmp_path / "one.png").read_bytes().startswith(SIGNATURES["png"])

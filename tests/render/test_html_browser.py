@@ -11,6 +11,7 @@ from drawn_scenes import eight_layers, hostile_names, many_layers, many_operatio
 
 from traceview.analysis.drawings import collect_drawings
 from traceview.analysis.report import ReportOptions, build_report
+from traceview.cli import run
 from traceview.reading import read
 from traceview.render.html import render
 from traceview.render.json import as_dict
@@ -77,6 +78,23 @@ def test_a_page_opens_without_complaint_and_asks_nobody_for_anything(driver: Any
     assert complaints(driver) == []
     assert requests(driver) == [page.as_uri()]
     assert driver.execute_script("return document.querySelectorAll('canvas').length") >= 4
+
+
+@pytest.mark.parametrize("command", ["diff", "fleet"])
+def test_the_pages_of_other_commands_open_without_complaint(
+    command: str, driver: Any, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    traces = [
+        eight_layers(tmp_path / f"{name}.sqlite", read_back=read_back)
+        for name, read_back in (("a", True), ("b", False))
+    ]
+    with pytest.raises(SystemExit):
+        run([command, *map(str, traces), "--format", "html"])
+    page = tmp_path / "page.html"
+    page.write_bytes(capsysbinary.readouterr().out)
+    opened(driver, page)
+    assert complaints(driver) == []
+    assert requests(driver) == [page.as_uri()]
 
 
 def test_the_page_shows_what_the_json_says(driver: Any, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from traceview.commands.trace_set import (
     threshold_option,
 )
 from traceview.errors import InputError, UsageError
+from traceview.output import print_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,11 +80,10 @@ def command(
         click.echo(f"traceview: {error.message}: {error.hint}", err=True)
         return CANNOT_JUDGE
     comparison = compare_captures(base, new, smallest_effects(min_effects), chosen)
-    page = style == "html"
-    written = (
-        _page(comparison, (base, new), only_changed, chosen) if page else _written(comparison, style, only_changed)
-    )
-    click.echo(written, nl=False)
+    if style == "html":
+        print_page(_page(comparison, (base, new), only_changed, chosen))
+    else:
+        click.echo(_written(comparison, style, only_changed), nl=False)
     return PASS if fail_on is None else _status(comparison)
 
 

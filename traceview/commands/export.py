@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from traceview.commands.options import forward_options, read_trace, report_options, trace_options
-from traceview.errors import OutputError
-from traceview.output import check_output, write_whole
+from traceview.errors import OutputError, UsageError
+from traceview.output import check_output, write_all
 from traceview.progress import steps
 
 if TYPE_CHECKING:
@@ -22,9 +22,16 @@ TARGETS = ("perfetto", "csv", "parquet")
 @trace_options
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @forward_options
-@click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="What other tool the files are for.")
+@click.option(
+    "--to",
+    "targets",
+    type=click.Choice(TARGETS),
+    multiple=True,
+    required=True,
+    help="What other tool the files are for.",
+)
 @click.option("--force", is_flag=True, help="Overwrite files in DIR.")
-def command(folder: Path, target: str, force: bool, **chosen: Any) -> None:
+def command(folder: Path, targets: tuple[str, ...], force: bool, **chosen: Any) -> None:
     """Write what a trace holds, with forwards, layers and the causes of holes, into DIR for other tools.
 
     perfetto: one file for https://ui.perfetto.dev and trace_processor; csv and parquet: one file per table, and a
@@ -35,16 +42,17 @@ def command(folder: Path, target: str, force: bool, **chosen: Any) -> None:
       traceview export run.sqlite out --to perfetto
       traceview export run.sqlite out --to parquet
     """
+    if len(targets) > 1:
+        raise UsageError("--to is given more than once", "export once for each, into folders of their own")
     _check_folder(folder)
     with steps(6, chosen["path"]) as step:
-        files = _files(target, chosen, step)
+        files = _files(targets[0], chosen, step)
         for name in files:
             if folder.is_dir():
                 check_output(folder / name, force=force, inputs=[chosen["path"]])
         step("writing")
         folder.mkdir(exist_ok=True)
-        for name, content in files.items():
-            write_whole(folder / name, content)
+        write_all({folder / name: content for name, content in files.items()})
 
 
 def _check_folder(folder: Path) -> None:

@@ -10,6 +10,7 @@ import click
 
 from traceview.commands.trace_set import capture, draw, set_options
 from traceview.errors import UsageError
+from traceview.output import print_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -46,7 +47,10 @@ def command(names: tuple[str, ...], jobs: int | None, scheduler: str | None, sty
     paths = find_traces(names)
     ranks = [rank for outcome in _outcomes(paths, jobs, scheduler, chosen) for rank in _rows(outcome)]
     fleet = compare_ranks(ranks)
-    click.echo(_drawn(fleet, style), nl=False)
+    if style == "html":
+        print_page(_drawn(fleet, style))
+    else:
+        click.echo(_drawn(fleet, style), nl=False)
     return NOTHING_READ if all(rank.error for rank in fleet.ranks) else ANSWERED
 
 

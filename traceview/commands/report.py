@@ -18,7 +18,7 @@ from traceview.commands.options import (
     report_options,
     trace_options,
 )
-from traceview.output import check_output, write_whole
+from traceview.output import check_output, print_page, write_whole
 from traceview.progress import steps
 from traceview.render import RENDERERS
 
@@ -77,7 +77,9 @@ def command(style: str, output: Path | None, **chosen: Any) -> None:
             made = replace(made, checklist=check(made, options.machine.topology, options.thresholds))
         step("drawing")
         text = _page(trace, options, made) if style == "html" else _draw(made, style, to_terminal=output is None)
-    if output is None:
+    if output is None and style == "html":
+        print_page(text)
+    elif output is None:
         click.echo(text, nl=not text.endswith("\n"))
     else:
         write_whole(output, text.encode("utf-8") if text.endswith("\n") else f"{text}\n".encode())

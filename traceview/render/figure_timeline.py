@@ -53,6 +53,8 @@ _WORDS: dict[int, str] = {
     What.READBACK: "read back",
     What.OTHER: "other operation",
 }
+_SHORTEST_NS = 1_000
+"""What a picture shows at least, so that its axis has numbers to show."""
 _LEAD_IN = 0.06
 """The part of the makespan before t0 that is shown of a longer lead-in."""
 
@@ -78,6 +80,7 @@ def draw_timeline(drawn: Timeline, style: str, layers: tuple[int | None, int | N
                 1 - (below + _ABOVE_PX) / height,
             )
         )
+        high = max(high, low + _SHORTEST_NS)
         axes.set_xlim((low - drawn.zero_ns) / NS_PER_MS, (high - drawn.zero_ns) / NS_PER_MS)
         view = View(drawn, low, high, pixels_per_unit(axes) / NS_PER_MS, _layer_colours(drawn))
         _rows(axes, drawn)
@@ -124,6 +127,7 @@ def _rows(axes: Axes, drawn: Timeline) -> None:
     axes.grid(axis="x")
     for row in range(0, count, 2):
         axes.axhspan(row - 0.5, row + 0.5, color="#f4f6f8", zorder=0, linewidth=0)
+    axes.ticklabel_format(axis="x", style="plain", useOffset=False)
     axes.set_xlabel("ms after the first operation")
 
 

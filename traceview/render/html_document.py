@@ -21,14 +21,15 @@ _IN_SCRIPTS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def document(title: str, body: Sequence[str], data: Mapping[str, Any]) -> str:
-    """Return a whole page; ``title`` is text, ``body`` HTML, ``data`` what the charts on it draw.
+    """Return a whole page; ``title`` is text, ``body`` HTML, ``data`` what the charts on it draw (none: no scripts).
 
     Scripts run only where their hash is the one written here, and nothing may be fetched, so that a page can be opened
     from disk or from a link without trusting it.
     """
-    library, scripts, styles = asset("echarts/echarts.min.js"), _own_scripts(), _styles()
+    scripts, styles = (asset("echarts/echarts.min.js"), _own_scripts()) if data else (), _styles()
+    allowed = " ".join(_hash(script) for script in scripts) or "'none'"
     policy = (
-        f"default-src 'none'; script-src {_hash(library)} {_hash(scripts)}; style-src {_hash(styles)} 'unsafe-hashes'; "
+        f"default-src 'none'; script-src {allowed}; style-src {_hash(styles)} 'unsafe-hashes'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     return "".join(
@@ -41,9 +42,10 @@ def document(title: str, body: Sequence[str], data: Mapping[str, Any]) -> str:
             f'<meta name="generator" content="traceview {__version__}">',
             f"<title>{escaped(title)}</title>\n<style>{styles}</style></head>\n<body>",
             *body,
-            _footer(),
-            f'<script type="application/json" id="chart-data">{embedded(data)}</script>\n',
-            f"<script>{library}</script>\n<script>{scripts}</script>\n</body></html>\n",
+            _footer(charts=bool(data)),
+            f'<script type="application/json" id="chart-data">{embedded(data)}</script>\n' if data else "",
+            *(f"<script>{script}</script>\n" for script in scripts),
+            "</body></html>\n",
         )
     )
 
@@ -80,9 +82,9 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _footer() -> str:
-    charts = library()
+def _footer(*, charts: bool) -> str:
+    facts = library()
+    drawn = f" Charts: {escaped(facts['name'])} {facts['version']} ({escaped(facts['license'])})." if charts else ""
     return (
-        f"<footer><p>Made by traceview {__version__}. Charts: {escaped(charts['name'])} {charts['version']} "
-        f"({escaped(charts['license'])}). This page loads nothing from the network.</p></footer>\n"
+        f"<footer><p>Made by traceview {__version__}.{drawn} This page loads nothing from the network.</p></footer>\n"
     )

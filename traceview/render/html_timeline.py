@@ -32,10 +32,8 @@ _BOX_WORDS = {
     What.BLOCKING: "blocking API call",
     What.RANGE: "NVTX range",
 }
-_KEYS = (
-    "Ctrl and the wheel or a pinch zooms, dragging pans. With the chart focused: ← → pan, + - zoom, 0 shows all, "
-    "N and P go to the next and the previous largest hole."
-)
+_KEYS = "Ctrl and the wheel or a pinch zooms, dragging pans. With the chart focused: ← → pan, + - zoom, 0 shows all"
+_HOLE_KEYS = ", N and P go to the next and the previous largest hole"
 
 
 def timeline_section(drawn: Timeline, data: dict[str, Any]) -> str:
@@ -121,6 +119,7 @@ def _boxes_legend(drawn: Timeline) -> str:
 def timeline_chart(drawn: Timeline, key: str) -> str:
     """Return the place of a timeline's chart with the buttons that move it; ``key`` says which data it draws."""
     rows = ", ".join(escaped(shown(row.label, 60)) for row in drawn.rows)
+    keys = escaped(f"{_KEYS}{_HOLE_KEYS if len(drawn.holes) else ''}.")
     return (
         f'<figure class="chart timeline" id="chart-{key}"><div class="tools scripted" role="group" aria-label="View">'
         '<button type="button" data-do="in" aria-label="Zoom in">+</button>'
@@ -130,8 +129,8 @@ def timeline_chart(drawn: Timeline, key: str) -> str:
         '<button type="button" data-do="all">All</button>'
         f'<span class="drawn muted" aria-live="polite"></span></div>'
         f'<div class="canvas" data-chart="timeline" data-key="{key}" data-rows="{len(drawn.rows)}" tabindex="0" '
-        f'role="application" aria-label="Timeline, rows: {rows}. {escaped(_KEYS)}"></div>'
-        f'<figcaption class="muted scripted">{escaped(_KEYS)}</figcaption></figure>\n'
+        f'role="application" aria-label="Timeline, rows: {rows}. {keys}"></div>'
+        f'<figcaption class="muted scripted">{keys}</figcaption></figure>\n'
     )
 
 

@@ -7,6 +7,7 @@ const RIGHT = 26;
 const LABELS_MOST = 250;
 const WIDE = 700;
 const TEXT_SIZE = 10.5;
+const LABEL_SIZE = 12;
 const CHANGES = { improved: "#1f9d55", regressed: "#d6204a" };
 
 function column(values, length) {
@@ -94,8 +95,7 @@ class Timeline {
 
   labelWidth(colours) {
     this.colours = colours;
-    const scale = 12 / TEXT_SIZE;
-    const widest = Math.max(...this.data.rows.map(({ label }) => this.widthOf(label) * scale));
+    const widest = Math.max(...this.data.rows.map(({ label }) => this.widthOf(label, LABEL_SIZE)));
     return Math.min(LABELS_MOST, Math.ceil(widest) + 22);
   }
 
@@ -123,7 +123,7 @@ class Timeline {
         axisLabel: {
           color: colours.text, fontFamily: colours.font, interval: 0, width: left - 16, overflow: "truncate",
           inside: this.narrow(), verticalAlign: this.narrow() ? "bottom" : "middle", padding: this.narrow() ? [0, 0, 8, 0] : 0,
-          fontSize: this.narrow() ? 10 : 12, show: !this.narrow(),
+          fontSize: LABEL_SIZE, show: !this.narrow(),
         },
       }),
       dataZoom: this.zooms(colours),
@@ -277,11 +277,12 @@ class Timeline {
     return found ? found.verdict : "";
   }
 
-  widthOf(text) {
+  widthOf(text, size = TEXT_SIZE) {
+    const key = `${size} ${text}`;
     if (!this.pen) this.pen = document.createElement("canvas").getContext("2d");
-    this.pen.font = `${TEXT_SIZE}px ${this.colours.font}`;
-    if (!this.widths.has(text)) this.widths.set(text, this.pen.measureText(text).width);
-    return this.widths.get(text);
+    this.pen.font = `${size}px ${this.colours.font}`;
+    if (!this.widths.has(key)) this.widths.set(key, this.pen.measureText(text).width);
+    return this.widths.get(key);
   }
 
   colourOf(what, layer) {
