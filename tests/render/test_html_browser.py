@@ -192,14 +192,34 @@ def test_keys_buttons_and_the_wheel_zoom_and_pan(driver: Any, tmp_path: Path) ->
     assert view(driver)[1] - view(driver)[0] < everything[1] - everything[0]
 
 
-def test_a_listed_hole_can_be_shown_in_the_chart(driver: Any, tmp_path: Path) -> None:
+def test_the_wheel_alone_scrolls_the_page(driver: Any, tmp_path: Path) -> None:
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.action_chains import ScrollOrigin
+    from selenium.webdriver.support.wait import WebDriverWait
+
     page, _ = page_of(eight_layers(tmp_path / "eight.sqlite"))
     opened(driver, page)
-    row = driver.find_elements("css selector", f"[data-show='{TIMELINE}']")[0]
+    canvas = driver.find_element("css selector", f"[data-key='{TIMELINE}']")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
+    before, everything = driver.execute_script("return scrollY"), view(driver)
+    ActionChains(driver).scroll_from_origin(ScrollOrigin.from_element(canvas), 0, 120).perform()
+    WebDriverWait(driver, 5).until(lambda one: one.execute_script("return scrollY") > before)
+    assert view(driver) == everything
+
+
+@pytest.mark.parametrize("number", [0, -1])
+def test_a_listed_hole_can_be_shown_in_the_chart(number: int, driver: Any, tmp_path: Path) -> None:
+    page, _ = page_of(eight_layers(tmp_path / "eight.sqlite"))
+    opened(driver, page)
+    row = driver.find_elements("css selector", f"[data-show='{TIMELINE}']")[number]
     at_ms = float(row.find_element("xpath", "ancestor::tr/td[1]").text)
     row.click()
     low, high = view(driver)
     assert low <= at_ms <= high
+    tip = driver.execute_async_script(
+        "setTimeout(() => arguments[0](document.querySelector('.tip')?.innerText ?? ''), 300)"
+    )
+    assert row.find_element("xpath", "ancestor::tr/td[3]").text in tip
     assert driver.execute_script("return document.activeElement.dataset.key") == TIMELINE
 
 

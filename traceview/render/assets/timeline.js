@@ -8,6 +8,7 @@ const LABELS_MOST = 250;
 const WIDE = 700;
 const TEXT_SIZE = 10.5;
 const LABEL_SIZE = 12;
+const SETTLED_MS = 120;
 const CHANGES = { improved: "#1f9d55", regressed: "#d6204a" };
 
 function column(values, length) {
@@ -360,7 +361,7 @@ class Timeline {
     const { index } = block;
     const what = PALETTE.whats[boxes.what[index]];
     const several = block.count > 1;
-    const { bytes } = block;
+    const bytes = several && what === "compute" ? 0 : block.bytes;
     const queued = boxes.queued[index];
     const named = this.nameOf(block) || (several ? `${count(block.count)} × ${what}` : what);
     return card(named, [
@@ -400,7 +401,14 @@ class Timeline {
     this.show(low - 1.5 * length, low + 2.5 * length);
     cancelAnimationFrame(this.pending);
     this.refresh();
-    const shown = this.drawn.holes.findIndex(({ start, end }) => start <= low && end >= low + length);
+    this.tellHole(low, low + length);
+    // again when the page has come to rest: it may have scrolled a box under the mouse
+    clearTimeout(this.later);
+    this.later = setTimeout(() => this.tellHole(low, low + length), SETTLED_MS);
+  }
+
+  tellHole(from, until) {
+    const shown = this.drawn.holes.findIndex(({ start, end }) => start <= from && end >= until);
     if (shown >= 0) this.chart.dispatchAction({ type: "showTip", seriesIndex: 0, dataIndex: shown });
   }
 
@@ -423,6 +431,10 @@ class Timeline {
       ArrowLeft: "left", ArrowRight: "right", "+": "in", "=": "in", "-": "out", 0: "all", Home: "all", n: "next", N: "next",
       p: "previous", P: "previous",
     };
+    // ECharts takes every turn of the wheel, also those that it does nothing with: the page scrolls with them
+    for (const wheel of ["wheel", "mousewheel"]) {
+      this.canvas.addEventListener(wheel, (event) => event.ctrlKey || event.stopPropagation(), { capture: true });
+    }
     this.canvas.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in keys)) return;
       event.preventDefault();
