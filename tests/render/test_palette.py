@@ -7,7 +7,14 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from traceview.render.palette import BOX_COLOURS, CATEGORY_COLOURS, layer_colours, text_on
+from traceview.render.palette import (
+    BOX_COLOURS,
+    CATEGORY_COLOURS,
+    CHANGE_COLOURS,
+    SERIES_COLOURS,
+    layer_colours,
+    text_on,
+)
 
 # Machado, Oliveira, Fernandes 2009, severity 1.0: linear RGB as seen without one kind of cone
 _SEEN = {
@@ -56,6 +63,24 @@ def test_no_two_categories_look_alike(eyes: str) -> None:
         if distance(CATEGORY_COLOURS[first], CATEGORY_COLOURS[second], eyes) < JUST_TOLD_APART
     }
     assert near == {}
+
+
+_ON_A_STREAM = ("load", "compute", "input", "readback", "writeback", "other", "foreign")
+_ON_A_THREAD = ("call", "blocking")
+_SIDE_BY_SIDE = {
+    "boxes on a stream": [BOX_COLOURS[name] for name in _ON_A_STREAM],
+    "boxes on a thread": [BOX_COLOURS[name] for name in _ON_A_THREAD],
+    "groups of a chart": SERIES_COLOURS,
+    "frames": list(CHANGE_COLOURS.values()),
+}
+
+
+@pytest.mark.parametrize("eyes", _SEEN)
+@pytest.mark.parametrize("where", _SIDE_BY_SIDE)
+def test_what_stands_side_by_side_is_told_apart(where: str, eyes: str) -> None:
+    assert (
+        min(distance(first, second, eyes) for first, second in combinations(_SIDE_BY_SIDE[where], 2)) > JUST_TOLD_APART
+    )
 
 
 @pytest.mark.parametrize("eyes", _SEEN)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from traceview.analysis.timeline import What
-from traceview.render.palette import BOX_COLOURS, CATEGORY_COLOURS, SERIES_COLOURS, layer_colours
+from traceview.render.palette import BOX_COLOURS, CATEGORY_COLOURS, CHANGE_COLOURS, SERIES_COLOURS, layer_colours
 from traceview.render.shown import shown
 from traceview.render.tables import Bars
 from traceview.render.verdict import PHRASES
@@ -31,6 +31,7 @@ def palette() -> dict[str, Any]:
         ],
         "boxes": [BOX_COLOURS[what.name.lower()] for what in What],
         "series": SERIES_COLOURS,
+        "changes": CHANGE_COLOURS,
         "whats": [what.name.lower() for what in What],
     }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from traceview import __version__
 from traceview.render.html_blocks import escaped
-from traceview.render.palette import BOX_COLOURS, CATEGORY_COLOURS
+from traceview.render.palette import BOX_COLOURS, CATEGORY_COLOURS, CHANGE_COLOURS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,7 +75,8 @@ def _own_scripts() -> str:
 def _styles() -> str:
     swatches = "".join(f".c-{name}{{background:{colour}}}" for name, colour in CATEGORY_COLOURS.items())
     boxes = "".join(f".b-{name}{{background:{colour}}}" for name, colour in BOX_COLOURS.items())
-    return asset("page.css") + swatches + boxes
+    frames = "".join(f".{verdict}{{border-color:{colour}}}" for verdict, colour in CHANGE_COLOURS.items())
+    return asset("page.css") + swatches + boxes + frames
 
 
 def _hash(text: str) -> str:

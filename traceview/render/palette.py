@@ -1,7 +1,7 @@
 """Colours of the pictures: of the accounting's categories, of layers, and of what is neither.
 
 Layers run through cool hues, every second one lighter, so that neighbours differ without hue; what costs time is warm
-or grey. A test holds the categories apart as people with red-green and blue-yellow blindness see them.
+or grey. A test holds what stands side by side apart as people with red-green and blue-yellow blindness see it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,18 @@ BOX_COLOURS = {
     "input": "#8f8fb8",
     "readback": "#8d6e63",
     "writeback": "#5f7f95",
-    "other": "#a0a5ab",
+    "other": "#b79f7f",
     "foreign": "#c3c7cc",
     "call": "#9aa7b4",
     "blocking": "#b3122d",
     "range": "#d5dbe2",
 }
 
-SERIES_COLOURS = ("#3b6fb6", "#e8871e", "#0f8a7b", "#7b2d8b", "#8a7a12", "#b3122d", "#8a8f98")
+SERIES_COLOURS = ("#3b6fb6", "#e8871e", "#0f8a7b", "#7b2d8b", "#8a7a12", "#b3122d", "#9aa0a8")
 """of groups that stand beside each other in one chart"""
+
+CHANGE_COLOURS = {"improved": "#26b068", "regressed": "#c2104a"}
+"""of frames around what a comparison found changed"""
 
 _LAYER_STOPS = ((0x2A, 0x4B, 0x9B), (0x1F, 0x86, 0xBF), (0x1C, 0x95, 0x8A), (0x3F, 0x8F, 0x4F))
 _LIGHTER = 0.42

@@ -19,7 +19,7 @@ function drawBars(canvas, bars) {
       axisLabel: { color: colours.text, fontFamily: colours.font },
     }),
     series: categories.map(({ name, colour }) => ({
-      name, type: "bar", stack: "time", barWidth: 26, itemStyle: { color: colour, borderColor: colours.panel, borderWidth: 0.5 },
+      name, type: "bar", stack: "time", barWidth: 26, itemStyle: { color: colour, borderColor: colours.edge, borderWidth: 0.5 },
       data: bars.map((bar) => ({ value: nsOf(bar, name) / 1e6, ns: nsOf(bar, name), bar: bar.label })),
       emphasis: { focus: "series" },
     })),

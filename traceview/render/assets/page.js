@@ -11,7 +11,7 @@ function theme() {
   const style = getComputedStyle(document.documentElement);
   const read = (name) => style.getPropertyValue(`--${name}`).trim();
   return {
-    text: read("text"), muted: read("muted"), line: read("line"), panel: read("panel"), strong: read("strong"),
+    text: read("text"), muted: read("muted"), line: read("line"), panel: read("panel"), strong: read("strong"), edge: read("edge"),
     font: style.getPropertyValue("--font").trim(),
   };
 }

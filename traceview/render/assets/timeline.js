@@ -9,7 +9,6 @@ const WIDE = 700;
 const TEXT_SIZE = 10.5;
 const LABEL_SIZE = 12;
 const SETTLED_MS = 120;
-const CHANGES = { improved: "#1f9d55", regressed: "#d6204a" };
 
 function column(values, length) {
   return typeof values === "number" ? new Float64Array(length).fill(values) : Float64Array.from(values);
@@ -176,7 +175,7 @@ class Timeline {
     const { between } = this.data;
     if (!between) return undefined;
     return {
-      silent: true, itemStyle: { color: `${CHANGES[between.verdict] || "#808080"}29` },
+      silent: true, itemStyle: { color: `${PALETTE.changes[between.verdict] || "#808080"}29` },
       data: [[{ xAxis: between.from / 1e6 }, { xAxis: between.to / 1e6 }]],
     };
   }
@@ -242,7 +241,8 @@ class Timeline {
     const shape = block && this.shape(params, api, 0.94, 1);
     if (!shape) return null;
     const { name, colour } = PALETTE.categories[this.holes.category[block.index]];
-    return this.rectangle(shape, { fill: colour, opacity: 0.9 }, name, colour);
+    const edge = shape.width > 3 ? { stroke: this.colours.edge, lineWidth: 0.5 } : {};
+    return this.rectangle(shape, { fill: colour, opacity: 0.9, ...edge }, name, colour);
   }
 
   boxShape(params, api) {
@@ -255,7 +255,7 @@ class Timeline {
     const layer = boxes.layer[block.index];
     const colour = this.colourOf(what, layer);
     const change = this.changeOf(boxes.row[block.index], what, layer);
-    const edge = change ? { stroke: CHANGES[change], lineWidth: 2.5 } : { stroke: this.colours.panel, lineWidth: 0.5 };
+    const edge = change ? { stroke: PALETTE.changes[change], lineWidth: 2.5 } : { stroke: this.colours.edge, lineWidth: 0.5 };
     const style = shape.width > 3 ? { fill: colour, ...edge } : { fill: colour };
     return this.rectangle(shape, style, this.textOf(block, what, layer), colour);
   }
