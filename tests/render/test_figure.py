@@ -151,6 +151,7 @@ def test_copies_that_do_not_cross_the_link_do_not_hide_those_that_do(tmp_path: P
 def test_a_selection_of_layers_shows_their_time_only(tmp_path: Path) -> None:
     path = eight_layers(tmp_path / "scene.sqlite")
     assert timeline(path, "png", (2, 4)) != timeline(path, "png")
+    assert timeline(path, "png", (-2, None)) == timeline(path, "png", (6, 8))
     with pytest.raises(SelectionError, match="no layer lies in this selection"):
         timeline(path, "png", (8, None))
 

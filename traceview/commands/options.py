@@ -24,7 +24,7 @@ Command = TypeVar("Command", bound="Callable[..., Any]")
 
 
 class Slice(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
-    """``a:b`` with either side left out; the numbers are of the type given, whole ones counted from 0."""
+    """``a:b`` with either side left out; the numbers are of the type given."""
 
     name = "a:b"
 
@@ -42,8 +42,6 @@ class Slice(click.ParamType):  # type: ignore[type-arg]  # generic in new versio
             sides = ()
         if not colon or not sides:
             self.fail(f"{value!r} is not of the form a:b", param, ctx)
-        if self.number is int and any(side is not None and side < 0 for side in sides):
-            self.fail(f"{value!r} begins or ends below 0", param, ctx)
         return sides
 
 

@@ -62,8 +62,8 @@ _LEAD_IN = 0.06
 def draw_timeline(drawn: Timeline, style: str, layers: tuple[int | None, int | None] | None = None) -> bytes:
     """Return the picture of a timeline as a file of the given style (``png``, ``svg``, ``pdf``), 1200 px wide.
 
-    ``layers`` (first, last + 1) shows only the time of these layers, from the first load to the last compute; raises
-    ``SelectionError`` where the forward has none of them.
+    ``layers`` (first, last + 1; below 0 from the end) shows only the time of these layers, from the first load to the
+    last compute; raises ``SelectionError`` where the forward has none of them.
     """
     low, high = _window(drawn, layers)
     legend = _legend(drawn)
@@ -101,7 +101,8 @@ def _window(drawn: Timeline, layers: tuple[int | None, int | None] | None) -> tu
         low = max(drawn.start_ns, drawn.forward.t0_ns - round(_LEAD_IN * makespan))
         return low, drawn.end_ns + max(1, round(0.004 * makespan))
     present = sorted(set(drawn.boxes.layer.tolist()) - {-1})
-    first, last = layers
+    beyond = present[-1] + 1 if present else 0
+    first, last = (side + beyond if side is not None and side < 0 else side for side in layers)
     wanted = [one for one in present if (first is None or one >= first) and (last is None or one < last)]
     if not wanted:
         there = f"{present[0]} to {present[-1]}" if present else "none: the forward has no layers"
