@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -89,12 +90,24 @@ def test_a_baseline_and_more_arguments_reach_the_command(job: Job) -> None:
 
 
 def test_what_matches_nothing_cannot_be_judged(job: Job) -> None:
-    for inputs in ({"traces": "none-*.sqlite"}, {"traces": "item.sqlite", "baseline": "none-*"}):
+    for inputs in (
+        {"traces": "none-*.sqlite"},
+        {"traces": "heal*.sqlite\nnone-*.sqlite"},
+        {"traces": " "},
+        {"traces": "item.sqlite", "baseline": "none-*"},
+        {"traces": "item.sqlite", "baseline": "healthy.sqlite none-*"},
+    ):
         job.output.unlink(missing_ok=True)
         done = job.run(**inputs)
         assert done.returncode == 3
-        assert done.stdout.startswith("::error title=traceview::no ")
+        assert done.stderr.startswith("::error title=traceview::no ")
         assert job.output.read_text() == "status=3\n"
+
+
+def test_lines_globs_and_files_with_spaces_all_reach_the_command(job: Job) -> None:
+    done = job.run(traces="heal*.sqlite\n  **/heal?hy.sqlite\titem.sqlite\n", arguments="--format json")
+    paths = [one["path"] for one in json.loads(done.stdout)["traces"]]
+    assert paths == ["healthy.sqlite", "healthy.sqlite", "my traces/healthy.sqlite", "item.sqlite"]
 
 
 def test_inputs_are_data_and_never_shell(job: Job) -> None:

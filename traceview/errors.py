@@ -5,7 +5,7 @@
     TraceviewError            exit code 1
     ├── InputError            1   this file cannot be read as an export
     │   └── NsysError         1   the export by ``nsys`` could not be made
-    ├── OutputError           1   a result could not be written
+    ├── OutputError           1   a result could not be written (2 from a command whose 1 is a verdict)
     └── UsageError            2   the request makes no sense
         └── SelectionError    2   the selection matches nothing in this trace
 

@@ -16,11 +16,12 @@ import hashlib
 import sqlite3
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import traceview
-from traceview.analysis.compare_measures import MEASURES, Key, Sample, sample_forwards
+from traceview.analysis.compare_measures import MEASURES, Key, Sample, layer_subject, sample_forwards
 from traceview.analysis.compare_setting import Setting, setting_of
 from traceview.errors import InputError, UsageError
 
@@ -34,6 +35,16 @@ _BUSY_SECONDS = 20
 _CHUNK_BYTES = 1 << 20
 _BETWEEN = " + "
 """between the names of several GPUs"""
+_HINTS = {
+    "locked": "another program is using it: try again when that is done",
+    "readonly": "make it and its folder writable, or name another file with --to",
+    "unable to open": "may its folder be written to?",
+    "no such column": "another version of traceview made it: save the traces to a new file",
+    "has no column": "another version of traceview made it: save the traces to a new file",
+    "full": "is the disk full?",
+}
+"""What to do, by a part of SQLite's message."""
+
 _VIEW = (
     "SELECT runs.saved_at, runs.label, runs.commit_sha, runs.trace, measures.* FROM measures "
     "JOIN runs ON runs.id = measures.run WHERE measures.warmup = 0"
@@ -87,6 +98,8 @@ def open_history(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connec
 
     Raises ``InputError`` for what is no SQLite file, ``UsageError`` for an SQLite file that holds something else.
     """
+    if path.is_dir():
+        raise InputError(f"{path} is a directory", "name the file of runs in it")
     if not create and not path.is_file():
         raise InputError(f"{path}: no such file", f"save a run first: traceview save TRACE --to {path}")
     mode = "rwc" if create else "ro"
@@ -96,9 +109,16 @@ def open_history(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connec
             names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
             if names and not names >= {"runs", "measures"}:
                 raise UsageError(f"{path} holds no runs but something else", "name another file")
+            if not create and (not names or not connection.execute("SELECT 1 FROM runs").fetchone()):
+                raise InputError(f"{path} holds no runs yet", f"save one: traceview save TRACE --to {path}")
             yield connection
     except sqlite3.Error as error:
-        raise InputError(f"{path} cannot be used: {error}", "is it a file that traceview save made?") from None
+        raise InputError(f"{path} cannot be used: {error}", _hint(str(error))) from None
+
+
+def _hint(error: str) -> str:
+    """Return what to do about an error of SQLite."""
+    return next((hint for part, hint in _HINTS.items() if part in error), "is it a file that traceview save made?")
 
 
 def save_report(connection: sqlite3.Connection, report: Report, origin: Origin) -> bool:
@@ -143,16 +163,42 @@ def read_runs(
         [label, label],
     ).fetchall()
     return tuple(
-        Run(run, of, commit, trace, saved_at, _setting(*ran), _samples(connection, run, measures, subject))
+        Run(
+            id=run,
+            label=_text(of),
+            commit=_text(commit) or None,
+            trace=_text(trace),
+            saved_at=_text(saved_at),
+            setting=_setting(*ran),
+            samples=_samples(connection, run, measures, subject),
+        )
         for run, of, commit, trace, saved_at, *ran in found
     )
 
 
-def _setting(gpu: str | None, layers: int | None, load_bytes: int | None) -> Setting:
+def labels(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """Return the labels of all runs, the latest first."""
+    found = connection.execute("SELECT label FROM runs GROUP BY label ORDER BY max(saved_at) DESC")
+    return tuple(_text(label) for (label,) in found)
+
+
+def layers_with(connection: sqlite3.Connection, measure: str) -> tuple[int, ...]:
+    """Return the layers that any run has a measure of; none for a measure of whole forwards."""
+    found = connection.execute("SELECT DISTINCT subject FROM measures WHERE measure = ? AND subject != ''", [measure])
+    numbers = (_text(subject).removeprefix(layer_subject("")) for (subject,) in found)
+    return tuple(sorted(int(number) for number in numbers if number.isdecimal()))
+
+
+def _text(value: object) -> str:
+    """Return a text; any other value, which only another program writes, as one."""
+    return "" if value is None else str(value)
+
+
+def _setting(gpu: object, layers: object, load_bytes: object) -> Setting:
     return Setting(
-        gpus=tuple(gpu.split(_BETWEEN)) if gpu else (),
-        layers=frozenset() if layers is None else frozenset({layers}),
-        load_bytes=load_bytes,
+        gpus=tuple(gpu.split(_BETWEEN)) if gpu and isinstance(gpu, str) else (),
+        layers=frozenset({layers}) if isinstance(layers, int) else frozenset(),
+        load_bytes=load_bytes if isinstance(load_bytes, int) else None,
     )
 
 
@@ -164,7 +210,7 @@ def _samples(connection: sqlite3.Connection, run: str, measures: Sequence[str], 
     )
     values: dict[tuple[int, int], dict[Key, float]] = {}
     for forward, device, measure, about, value in rows:
-        if measure not in measures:
+        if measure not in measures or not isinstance(value, (int, float)) or not isfinite(value):
             continue
         values.setdefault((forward, device), {})[Key(measure, about)] = value
     devices = sorted({device for _, device in values})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,22 @@ _LONGEST_NAME = 200
 """Bytes of a file name that leave room for the temporary one beside it."""
 
 
-def check_output(path: Path, *, force: bool, inputs: Iterable[Path]) -> None:
+def say(text: str | bytes) -> None:
+    """Write text to standard output; a reader of the pipe that has gone changes nothing of a command's verdict.
+
+    Raises ``OutputError`` where it cannot be written for another reason.
+    """
+    try:
+        click.echo(text, nl=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # keep the interpreter from writing to the pipe once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        raise OutputError(f"the output could not be written: {error.strerror or error}", "is the disk full?") from None
+
+
+def check_output(path: Path, *, force: bool, inputs: Iterable[Path], option: str = "-o") -> None:
     """Raise before the work is done where writing ``path`` would hit an input or, without ``force``, any file."""
     if len(os.fsencode(path.name)) > _LONGEST_NAME:
         raise OutputError(f"{path.name[:40]}… is too long for the name of a file", "choose a shorter one")
@@ -28,7 +44,7 @@ def check_output(path: Path, *, force: bool, inputs: Iterable[Path]) -> None:
     if path.exists() and not path.is_file():
         raise OutputError(f"{path} is no regular file", "name one, or leave -o away and redirect: > FILE")
     if any(path.exists() and one.exists() and path.samefile(one) for one in inputs):
-        raise UsageError(f"{path} is the input", "name another file with -o")
+        raise UsageError(f"{path} is the input", f"name another file with {option}")
     if path.exists() and not force:
         raise OutputError(f"{path} exists", "name another file, or overwrite it with --force")
     if not path.parent.is_dir():
@@ -82,4 +98,4 @@ def _staged(path: Path, content: bytes) -> Path:
 
 def print_page(page: str) -> None:
     """Print an HTML page in the encoding that it names, UTF-8, whatever that of standard output is."""
-    click.echo(page.encode("utf-8"), nl=False)
+    say(page.encode("utf-8"))

@@ -14,15 +14,18 @@ trace that cannot be read or lacks what a limit is about an error. Installed wit
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from traceview.analysis.budget import Outcome
     from traceview.report import Report
 
 MARKER = "trace_limits"
+_Made = TypeVar("_Made")
 _REPORTS = pytest.StashKey[dict[Path, "Report"]]()
 _BROKEN = pytest.StashKey[list["Outcome"]]()
 
@@ -61,13 +64,9 @@ def pytest_runtest_call(item: pytest.Item) -> None:
 def _broken(config: pytest.Config, marker: pytest.Mark) -> list[Outcome]:
     from traceview.analysis.budget import BROKEN, CANNOT_JUDGE, judge
     from traceview.analysis.budget_file import parse_rules
-    from traceview.errors import TraceviewError
 
     report = _report(config, _path(marker))
-    try:
-        rules = parse_rules(marker.kwargs, f"the marker {MARKER}")
-    except TraceviewError as error:
-        pytest.fail(str(error), pytrace=False)
+    rules = _or_fail(lambda: parse_rules(marker.kwargs, f"the marker {MARKER}"))
     outcomes = judge(report, rules)
     untold = [outcome for outcome in outcomes if outcome.verdict == CANNOT_JUDGE]
     if untold:
@@ -84,17 +83,24 @@ def _path(marker: pytest.Mark) -> str:
 def _report(config: pytest.Config, path: str) -> Report:
     """Return the report of a trace, which is read once a session."""
     from traceview.analysis.report import build_report
-    from traceview.errors import TraceviewError
     from traceview.reading import read
 
     place = config.rootpath / path
     reports = config.stash[_REPORTS]
     if place not in reports:
-        try:
-            reports[place] = build_report(read(place))
-        except TraceviewError as error:
-            pytest.fail(str(error), pytrace=False)
+        reports[place] = _or_fail(lambda: build_report(read(place)))
     return reports[place]
+
+
+def _or_fail(make: Callable[[], _Made]) -> _Made:
+    """Return what is made, or fail with the one line of an error raised on purpose, outside of its handling."""
+    from traceview.errors import TraceviewError
+
+    try:
+        return make()
+    except TraceviewError as error:
+        told = str(error)
+    pytest.fail(told, pytrace=False)
 
 
 def _told(outcome: Any) -> str:

@@ -8,7 +8,7 @@ from statistics import median
 
 import pytest
 
-from traceview.analysis.budget import BROKEN, CANNOT_JUDGE, PASS, judge, worst
+from traceview.analysis.budget import BROKEN, CANNOT_JUDGE, PASS, causes, judge, worst
 from traceview.analysis.budget_file import parse_rules
 from traceview.analysis.budget_quantities import KNOWN_KEYS, LIMIT_KEYS
 from traceview.analysis.report import build_report
@@ -108,6 +108,26 @@ def test_every_finding_of_a_forbidden_severity_is_an_outcome_of_its_own(healthy:
     found = tuple(Finding(name, "high", 10, 0.5, "accounting", "m", (), "a") for name in ("host_bound", "same_stream"))
     outcomes = judge(replace(healthy, findings=found), parse_rules({"findings": ["!high"]}))
     assert [(one.id, one.verdict) for one in outcomes] == [("host_bound", BROKEN), ("same_stream", BROKEN)]
+
+
+def test_findings_that_no_broken_rule_names_may_be_its_cause(item: Report) -> None:
+    def named(**rules: object) -> list[str]:
+        return [cause.id for cause in causes(item, judge(item, parse_rules(rules)))]
+
+    assert named(accidental_syncs="== 0") == ["scalar_readback"]
+    assert named(accidental_syncs="== 0", findings=["!scalar_readback"]) == []
+    assert named(accidental_syncs="<= 7") == []
+
+
+def test_a_broken_limit_is_told_with_the_digits_that_tell_it_from_the_bound(healthy: Report) -> None:
+    def told(**rules: object) -> str:
+        (outcome,) = judge(healthy, parse_rules(rules))
+        return outcome.message
+
+    assert healthy.summary is not None
+    makespan_ns = healthy.summary.measures.makespan_ns
+    assert told(makespan_ms=f"<= {(makespan_ns - 1) / 1e6}").startswith(f"makespan_ms is {makespan_ns / 1e6:.12g}, ")
+    assert told(makespan_us="<= 1").startswith(f"makespan_us is {makespan_ns / 1e3:,.0f}, to be <= 1")
 
 
 @pytest.mark.parametrize(

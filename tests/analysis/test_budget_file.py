@@ -54,6 +54,12 @@ def test_limits_and_globs_are_laid_over_each_other(tmp_path: Path) -> None:
         ("[limits]\nmakespan_ms = 12", 'write it as makespan_ms = "<= 1.5"'),
         ('[limits]\nmakespan_ms = "12"', 'write it as makespan_ms = "<= 1.5"'),
         ('[limits]\nmakespan_ms = "<= 12 ms"', 'write it as makespan_ms = "<= 1.5"'),
+        ('[limits]\nmakespan_ms = "<= 1e999"', 'write it as makespan_ms = "<= 1.5"'),
+        ('[limits]\nmakespan_ms = "<= nan"', 'write it as makespan_ms = "<= 1.5"'),
+        ('[limits]\nmakespan_ms = "<= \u0663"', 'write it as makespan_ms = "<= 1.5"'),
+        ('[limits]\npipeline_efficiency = ">= 95 %"', 'write it as pipeline_efficiency = ">= 0.95"'),
+        ('[limits]\nmakespan_ms = "<= 9"\nmakespan_us = ">= 1"', "makespan_ms and makespan_us limit the same"),
+        (f"[limits]\nfindings = {'[' * 3000}{']' * 3000}", "is nested too deep"),
         ('[limits]\nfindings = ["!pagable_source"]', "did you mean pageable_source"),
         ('[limits]\nfindings = "!high"', "is no list of names"),
         ('makespan_ms = "<= 1"', "put it under [limits]"),
@@ -68,6 +74,17 @@ def test_what_is_not_known_is_an_error_that_says_what_is(text: str, told: str, t
     with pytest.raises(UsageError) as raised:
         read_budget(budget(tmp_path / "b.toml", text))
     assert told in str(raised.value)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    path = tmp_path / "b.toml"
+    path.write_bytes(b'\xef\xbb\xbf[limits]\nmakespan_ms = "<= 9"\n')
+    assert [str(limit) for limit in read_budget(path).for_path("run.sqlite").limits] == ["makespan_ms <= 9"]
+
+
+def test_globs_that_match_nothing_are_known() -> None:
+    read = parse_budget({"files": {"a*.sqlite": {"findings": []}, "b*.sqlite": {"findings": []}}})
+    assert read.unmatched(["traces/a1.sqlite", "c.sqlite"]) == ("b*.sqlite",)
 
 
 def test_an_unknown_key_lists_all_that_are_known() -> None:

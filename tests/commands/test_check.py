@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -19,6 +22,7 @@ from traceview.reading import read
 ROOT = Path(__file__).parents[2]
 HEALTHY, FAULTY = ROOT / "sample_traces" / "healthy.sqlite", ROOT / "sample_traces" / "device_sync.sqlite"
 """the same layers and bytes; the other synchronises the device after each of its eight layers' compute"""
+ITEM = ROOT / "sample_traces" / "item.sqlite"
 SCHEMAS = ROOT / "tests" / "schemas"
 BUDGET = """
 [limits]
@@ -99,6 +103,54 @@ def test_2_on_wrong_usage(tmp_path: Path, budget: Path, capsys: pytest.CaptureFi
     assert check(HEALTHY, "--budget", budget, "--junit", HEALTHY) == 2
 
 
+def test_2_where_a_report_has_no_place_and_the_budget_stays(
+    budget: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = tmp_path / "both"
+    for reports, told in (
+        (["--junit", tmp_path / "none" / "check.xml"], "make it first: mkdir -p"),
+        (["--sarif", budget], "is the input: name another file with --sarif"),
+        (["--junit", both, "--sarif", both], "is to hold both reports"),
+    ):
+        assert check(FAULTY, "--budget", budget, *reports) == 2
+        assert told in capsys.readouterr().err
+    assert budget.read_text() == BUDGET
+    assert check(HEALTHY, "--baseline", FAULTY, "--baseline", FAULTY) == 2
+    assert "is given twice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("trace", "code"), [(HEALTHY, 0), (FAULTY, 1)])
+def test_a_summary_that_cannot_be_written_is_no_regression(
+    trace: Path,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "none" / "summary.md"))
+    assert check(trace, "--github") == code
+    assert capsys.readouterr().err.endswith("summary.md cannot be written: No such file or directory\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+@pytest.mark.parametrize(("trace", "code"), [(HEALTHY, 2), (FAULTY, 1)])
+def test_output_that_is_lost_never_turns_into_another_verdict(trace: Path, code: int) -> None:
+    command = [sys.executable, "-m", "traceview", "check", str(trace), "--baseline", str(HEALTHY)]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == code
+    assert "the output could not be written" in done.stderr
+
+
+def test_a_closed_pipe_does_not_pass_what_is_broken() -> None:
+    command = [sys.executable, "-m", "traceview", "check", str(FAULTY), "--format", "json", "--baseline", str(HEALTHY)]
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes, "w") as pipe:
+        done = subprocess.run(command, cwd=ROOT, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 def test_3_on_an_unreadable_trace_with_one_line(cut: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(cut) == 3
     out, err = capsys.readouterr()
@@ -120,6 +172,51 @@ def test_3_where_a_trace_lacks_what_a_limit_is_about(
 
 def test_3_where_there_are_too_few_samples_for_the_baseline() -> None:
     assert check(FAULTY, "--baseline", HEALTHY, "--forwards", "3:4") == 3
+
+
+def test_what_cannot_be_judged_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    check(FAULTY, "--baseline", HEALTHY, "--forwards", "3:")
+    assert capsys.readouterr().out.startswith(
+        "Cannot judge: Cannot tell: 2 against 2 samples where it takes 3 a side, so capture more.\n"
+    )
+
+
+def test_what_is_broken_comes_with_its_cause_and_what_to_type_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget = tmp_path / "syncs.toml"
+    budget.write_text('[limits]\naccidental_syncs = "== 0"\n')
+    check(ITEM, "--budget", budget)
+    written = " ".join(capsys.readouterr().out.split())
+    assert "cause scalar_readback costs " in written
+    assert "→ Keep the value on the device" in written
+    assert f"see: `traceview report {ITEM}`" in written
+    check(ITEM, "--baseline", HEALTHY)
+    written = " ".join(capsys.readouterr().out.split())
+    assert "cause scalar_readback costs " in written
+    assert f"see: `traceview diff --base {HEALTHY} --new {ITEM}`" in written
+    check(ITEM, "--baseline", ITEM, "--format", "json")
+    assert json.loads(capsys.readouterr().out)["traces"][0]["causes"] == []
+
+
+def test_of_many_traces_what_they_keep_to_is_counted(
+    budget: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    links = [tmp_path / f"trace_{number}.sqlite" for number in range(6)]
+    for link in links:
+        link.symlink_to(HEALTHY)
+    check(*links, "--budget", budget)
+    written = capsys.readouterr().out
+    assert written.startswith("Pass: 6 traces keep to all 42 rules.\n")
+    assert written.count("  pass         7 rules\n") == 6
+
+
+def test_a_glob_of_the_budget_that_no_trace_matches_is_told(budget: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    budget.write_text(BUDGET + '[files."ofload*"]\nmakespan_ms = "<= 1"\n')
+    assert check(HEALTHY, "--budget", budget) == 0
+    assert 'No trace here matches [files."ofload*"].' in capsys.readouterr().out
+    check(HEALTHY, "--budget", budget, "--format", "json")
+    assert json.loads(capsys.readouterr().out)["unmatched_globs"] == ["ofload*"]
 
 
 def test_a_broken_rule_outweighs_one_that_cannot_be_judged(cut: Path, budget: Path) -> None:
@@ -190,6 +287,7 @@ def test_github_gets_annotations_and_a_summary(
     json.loads(out)
     commands = err.splitlines()
     assert [line.partition(" ")[0] for line in commands] == ["::error", "::error", "::error", "::warning"]
+    assert commands[0].startswith("::error file=sample_traces/device_sync.sqlite,title=traceview%3A accidental_sync::")
     assert commands[1] == (
         "::error file=sample_traces/device_sync.sqlite,title=traceview%3A pipeline_efficiency >= 0.95::"
         f"pipeline_efficiency is {efficiency():.4g}, to be >= 0.95. ideal over makespan, median"

@@ -140,6 +140,18 @@ def test_several_traces_a_side_pool(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "load of layer 2" in capsys.readouterr().out.splitlines()[0]
 
 
+def test_a_trace_counts_once_a_side_and_one_on_both_sides_is_remarked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roundabout = HEALTHY.parent / ".." / HEALTHY.parent.name / HEALTHY.name
+    assert diff("--base", HEALTHY, roundabout, "--new", FAULTY) == 2
+    assert "is given twice on one side: name each capture once" in capsys.readouterr().err
+    copy = tmp_path / "copy.sqlite"
+    copy.write_bytes(HEALTHY.read_bytes())
+    assert "both sides hold the same capture" in made(capsys, HEALTHY, copy)["remarks"][0]
+    assert made(capsys, HEALTHY, FAULTY)["remarks"][0].startswith("not the same kernels run")
+
+
 def steps(path: Path, kernel_ns: int, steps: int) -> Path:
     builder = TraceBuilder()
     for index in range(steps):

@@ -153,6 +153,90 @@ def test_what_is_no_file_of_runs_stays_as_it_is(
     assert "save a run first" in errors[-1]
 
 
+@pytest.mark.parametrize(
+    ("change", "code", "told"),
+    [
+        ("DELETE FROM runs", 1, "holds no runs yet"),
+        ("DROP VIEW measured; ALTER TABLE runs DROP COLUMN gpu", 1, "another version of traceview made it"),
+        ("UPDATE runs SET gpu = x'00ff', layers = 'many', saved_at = NULL, label = 7", 0, ""),
+        ("UPDATE measures SET value = NULL WHERE forward = 2", 0, "2 against 2 samples"),
+        ("UPDATE measures SET value = 9e999 WHERE forward = 2", 0, "2 against 2 samples"),
+        ("UPDATE measures SET value = 'abc' WHERE forward = 2", 0, "2 against 2 samples"),
+    ],
+)
+def test_what_another_program_wrote_into_it_is_left_out_or_told(
+    change: str, code: int, told: str, three_runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect(three_runs)) as connection:
+        connection.executescript(change)
+    capsys.readouterr()
+    assert traceview("history", three_runs) == code
+    out, err = capsys.readouterr()
+    assert told in " ".join((out + err).split())
+    assert len(err.splitlines()) == bool(code)
+
+
+def test_a_file_that_another_program_holds_is_not_blamed(
+    three_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("traceview.history._BUSY_SECONDS", 0.05)
+    with closing(sqlite3.connect(three_runs, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert traceview("history", three_runs) == 1
+        assert traceview("save", HEALTHY, "--to", three_runs) == 1
+    assert capsys.readouterr().err.count("another program is using it: try again when that is done") == 2
+
+
+def test_a_commit_is_saved_by_its_full_name_however_it_was_typed(
+    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e@x", "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    assert traceview("save", HEALTHY, "--to", database) == 0
+    assert capsys.readouterr().out.endswith("as healthy, without a commit.\n")
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "m"], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    for typed in (head, head[:7], "HEAD", "1f3c9d2"):
+        assert traceview("save", HEALTHY, "--to", database, "--commit", typed) == 0
+    assert sorted(commit or "" for (commit,) in rows(database, "SELECT commit_sha FROM runs")) == sorted(
+        ["", head, "1f3c9d2"]
+    )
+    for typed in ("a\nb", "two words", "--all"):
+        assert traceview("save", HEALTHY, "--to", database, "--commit", typed) == 2
+        assert "is no name of a commit" in capsys.readouterr().err
+
+
+def test_a_label_ends_up_harmless_on_the_terminal(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert traceview("save", HEALTHY, "--to", database, "--label", "\x1b[31mred") == 0
+    assert "\x1b" not in capsys.readouterr().out
+    assert traceview("save", HEALTHY, "--to", database, "--label", "") == 0
+    assert rows(database, "SELECT label FROM runs") == [("healthy",)]
+
+
+def test_the_first_layer_of_other_bytes_is_not_compared(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, trace in enumerate(("layer_first", "healthy")):
+        assert traceview("save", SAMPLES / f"{trace}.sqlite", "--to", database, "--commit", f"c{number}") == 0
+    capsys.readouterr()
+    assert traceview("history", database, "--measure", "first_layer_exposed") == 0
+    assert "cannot tell against the one before" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--label", "nihgtly"], "did you mean nightly"),
+        (["--measure", "layer_load_busy"], "name one: --layer 0"),
+        (["--layer", "3"], "--measure layer_load_busy --layer 3"),
+        (["--measure", "layer_load_busy", "--layer", "99"], "there is: 0, 1, 2, 3, 4, 5, 6, 7"),
+    ],
+)
+def test_what_no_run_has_says_what_there_is(
+    options: list[str], told: str, three_runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert traceview("history", three_runs, *options) == 2
+    assert told in capsys.readouterr().err
+
+
 def test_an_unreadable_trace_saves_nothing(database: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.sqlite"
     cut.write_bytes(HEALTHY.read_bytes()[:50_000])

@@ -67,14 +67,49 @@ def test_faster_though_something_that_is_never_excused_got_worse() -> None:
 
 def test_what_cannot_be_told() -> None:
     few = side(makespan_ns=STEADY[:2])
-    assert told(few, side(makespan_ns=STEADY)) == "Cannot tell: 2 against 5 samples where it takes 3 a side."
-    assert told(side(makespan_ns=STEADY), side(load_rate=[1.0] * 5)).startswith("Cannot tell: new does not have it")
+    assert told(few, side(makespan_ns=STEADY)) == (
+        "Cannot tell: 2 against 5 samples where it takes 3 a side, so capture more."
+    )
+    assert told(side(makespan_ns=STEADY), side(load_rate=[1.0] * 5)).startswith("Cannot tell: only the base side has")
     other = Setting(layers=frozenset({16}))
     base = side(Setting(layers=frozenset({8})), makespan_ns=STEADY, load_rate=[50.0] * 5)
     new = side(other, makespan_ns=[42e6] * 5, load_rate=[50.0] * 5)
     assert told(base, new).startswith("Cannot tell: other layer count: 8 against 16 (1 of 2 measures")
     worse = side(other, makespan_ns=[42e6] * 5, load_rate=[20.0] * 5)
     assert told(base, worse) == ("Regressed: load rate -60 %; the makespan, 42 ms and before 10.01 ms, cannot be told.")
+
+
+def test_what_can_be_told_is_told_beside_what_cannot() -> None:
+    slow = tuple(value * 1.2 for value in STEADY)
+    base, new = side(makespan_ns=slow, load_rate=[50.0] * 5), side(makespan_ns=STEADY)
+    assert told(base, new) == (
+        "Cannot tell: 1 of 2 measures, load rate for one: only the base side has it; the others did not regress, "
+        "and a forward takes 10.01 ms instead of 12.01 ms (-17 %, improved)."
+    )
+
+
+def test_the_side_without_forwards_is_named() -> None:
+    with_forwards, without = Setting(layers=frozenset({8})), Setting()
+    base, new = side(with_forwards, busy_share=[0.5]), side(without, busy_share=[0.5])
+    told_of = summary(compare(base, new, sampled="files"))
+    assert told_of.startswith("Cannot tell: no measured forward on the new side; 1 against 1 samples")
+    assert "no measured forward on either side" in summary(compare(new, new, sampled="files"))
+    page = draw_text(layout(compare(base, new, sampled="files")))
+    assert "run.sqlite · forwards left aside · 8 layers" in page
+    assert "run.sqlite · no measured forwards" in page
+
+
+def test_a_count_changes_by_so_many_however_few_there_were() -> None:
+    base = side(makespan_ns=STEADY, load_pieces=[8] * 5)
+    new = side(makespan_ns=STEADY, load_pieces=[8192] * 5)
+    assert "load pieces +8,184;" in told(base, new)
+    assert "load pieces -8,184;" in told(new, base)
+
+
+def test_only_what_changed_is_short_where_nothing_did() -> None:
+    same = side(makespan_ns=STEADY, layer_load_busy_ns__layer_3=[1e6] * 5)
+    assert layout(compare(same, same), only_changed=True).sections == ()
+    assert "Layers" in [section.title for section in layout(compare(same, same)).sections]
 
 
 def compared(n: int) -> Comparison:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceview.analysis.advice import ADVICE
-from traceview.analysis.budget_file import ANY, SEVERITIES
+from traceview.analysis.budget_file import ANY, SEVERITIES, FindingRule
 from traceview.analysis.budget_quantities import blocking_in, is_accidental
 from traceview.analysis.compare import CANNOT_TELL, REGRESSED
 from traceview.units import duration, percent
@@ -14,7 +14,7 @@ from traceview.units import duration, percent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from traceview.analysis.budget_file import FindingRule, Limit, Rules
+    from traceview.analysis.budget_file import Limit, Rules
     from traceview.analysis.compare import Comparison, Row
     from traceview.report import Finding, Report
 
@@ -39,6 +39,9 @@ _FINDING_NEEDS = {
     "remote_numa": (),
 }
 """Data without which a finding cannot appear; copies for those not named."""
+
+_WHOLE_FROM = 1_000
+"""from here on a number has four digits before its point"""
 
 _ALL_NEED = ("kernels", "copies", "api_calls")
 
@@ -74,6 +77,8 @@ class Checked:
     """``budget``, ``baseline``, ``budget and baseline``, or ``findings`` where there is neither"""
     outcomes: tuple[Outcome, ...]
     comparison: Comparison | None = None
+    causes: tuple[Outcome, ...] = ()
+    """findings that may explain what is broken and that no rule is about"""
 
     @property
     def verdict(self) -> str:
@@ -132,7 +137,7 @@ def _judge_limit(report: Report, limit: Limit) -> Outcome:
         rule=str(limit),
         id=key.quantity.name,
         verdict=verdict,
-        message=f"{key.key} is {written_number(value)}, to be {limit.sign} {written_number(limit.bound)}",
+        message=f"{key.key} is {_apart(value, limit.bound)}, to be {limit.sign} {written_number(limit.bound)}",
         about=key.quantity.about,
         value=value,
         bound=limit.bound,
@@ -141,8 +146,14 @@ def _judge_limit(report: Report, limit: Limit) -> Outcome:
 
 
 def written_number(value: float) -> str:
-    """Return a whole number with its thousands apart, any other with four digits that count."""
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.4g}"
+    """Return a number with its thousands apart, and with four digits that count where it is no whole one."""
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= _WHOLE_FROM else f"{value:.4g}"
+
+
+def _apart(value: float, bound: float) -> str:
+    """Return a number with as many digits as it takes to tell it from the bound."""
+    written = written_number(value)
+    return written if value == bound or written != written_number(bound) else f"{value:.12g}"
 
 
 def _why(report: Report) -> str:
@@ -175,6 +186,17 @@ def _judge_finding(report: Report, rule: FindingRule) -> list[Outcome]:
 
 def _meant(rule: FindingRule, finding: Finding) -> bool:
     return rule.name in (finding.id, finding.severity, ANY)
+
+
+def causes(report: Report, outcomes: Sequence[Outcome], comparison: Comparison | None = None) -> tuple[Outcome, ...]:
+    """Return the findings that no broken rule names, the costliest first; nothing where no rule is broken.
+
+    With a ``comparison`` only those that its base did not have.
+    """
+    broken = {outcome.id for outcome in outcomes if outcome.verdict == BROKEN}
+    known = {one.id for one in comparison.findings if one.change == "stayed"} if comparison else set()
+    found = [finding for finding in report.findings if finding.id not in broken | known] if broken else []
+    return tuple(_broken(report, FindingRule(finding.id, forbidden=True), finding) for finding in found)
 
 
 def _broken(report: Report, rule: FindingRule, finding: Finding) -> Outcome:

@@ -18,6 +18,7 @@ later one wins.
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 import sys
@@ -46,7 +47,7 @@ OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-_CONDITION = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*")
+_CONDITION = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*(-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*")
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,11 @@ class Budget:
     files: tuple[tuple[str, Rules, bool], ...] = field(default=())
     """glob, its rules, and whether they say anything of findings"""
 
+    def unmatched(self, paths: Iterable[str | PurePath]) -> tuple[str, ...]:
+        """Return the globs that none of the paths matches."""
+        given = [PurePath(path) for path in paths]
+        return tuple(glob for glob, _, _ in self.files if not any(_matches(path, glob) for path in given))
+
     def for_path(self, path: str | PurePath) -> Rules:
         """Return the rules for one file; globs match its path as given, its end, or its name."""
         limits = {limit.key.quantity.name: limit for limit in self.rules.limits}
@@ -114,11 +120,13 @@ def read_budget(path: Path) -> Budget:
     else:
         import tomli as tomllib
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", "traceview budget TRACE -o budget.toml") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is no TOML: {error}", 'write lines such as makespan_ms = "<= 12"') from None
+    except RecursionError:
+        raise UsageError(f"{path} is nested too deep", 'write lines such as makespan_ms = "<= 12"') from None
     return parse_budget(content, str(path))
 
 
@@ -140,20 +148,24 @@ def parse_budget(content: Mapping[str, Any], source: str = "the budget") -> Budg
 
 def parse_rules(section: Mapping[str, Any], source: str = "the budget") -> Rules:
     """Return the rules of one section: conditions by key, and a list of findings."""
-    limits = []
+    limits: dict[str, Limit] = {}
     for key, condition in section.items():
         if key == "findings":
             continue
         if key not in LIMIT_KEYS:
             raise UsageError(f"{source}: {key!r} is no limit", suggestion(key, ("findings", *KNOWN_KEYS)))
-        limits.append(_limit(key, condition, source))
-    return Rules(tuple(limits), _finding_rules(section.get("findings", []), source))
+        quantity = LIMIT_KEYS[key].quantity.name
+        if quantity in limits:
+            raise UsageError(f"{source}: {limits[quantity].key.key} and {key} limit the same", "leave one of them out")
+        limits[quantity] = _limit(key, condition, source)
+    return Rules(tuple(limits.values()), _finding_rules(section.get("findings", []), source))
 
 
 def _limit(key: str, condition: Any, source: str) -> Limit:
     found = _CONDITION.fullmatch(condition) if isinstance(condition, str) else None
-    if not found:
-        raise UsageError(f"{source}: {key} = {condition!r} is no condition", f'write it as {key} = "<= 1.5"')
+    if not found or not math.isfinite(float(found[2])):
+        example = ">= 0.95" if LIMIT_KEYS[key].quantity.kind == "ratio" else "<= 1.5"
+        raise UsageError(f"{source}: {key} = {condition!r} is no condition", f'write it as {key} = "{example}"')
     return Limit(LIMIT_KEYS[key], found[1], float(found[2]))
 
 

@@ -109,8 +109,8 @@ def compare(base: Side, new: Side, thresholds: Thresholds | None = None, sampled
         verdict=_overall(rows),
         rows=rows,
         findings=finding_changes(base.findings, new.findings),
-        incomparable=tuple(incomparable(base.setting, new.setting).values()),
-        remarks=find_remarks((base.setting, new.setting), rows),
+        incomparable=tuple(dict.fromkeys(incomparable(base.setting, new.setting).values())),
+        remarks=find_remarks((base, new), rows),
         family=sum(row.testable for row in rows),
         min_effect=(thresholds or Thresholds()).default,
     )
@@ -239,16 +239,16 @@ def _pair(
 
 def _reason(key: Key, spreads: Sequence[Spread | None], settings: tuple[Setting, Setting]) -> str | None:
     """Return why a measure cannot be told apart, or None where it can be."""
-    for name, spread in zip(("base", "new"), spreads, strict=True):
+    for other, spread in zip(("new", "base"), spreads, strict=True):
         if spread is None:
-            return f"{name} does not have it"
+            return f"only the {other} side has it"
     needs = MEASURES[key.measure].needs
     for need, reason in incomparable(*settings, subject=key.subject).items():
         if need in needs:
             return reason
     counts = [spread.n for spread in spreads if spread is not None]
     if min(counts) < statistics.FEWEST:
-        return f"{counts[0]} against {counts[1]} samples where it takes {statistics.FEWEST} a side"
+        return f"{counts[0]} against {counts[1]} samples where it takes {statistics.FEWEST} a side, so capture more"
     return None
 
 

@@ -155,6 +155,6 @@ def _values_of_layers(forward: Forward) -> dict[Key, float]:
     return values
 
 
-def layer_subject(layer: int) -> str:
+def layer_subject(layer: int | str) -> str:
     """Return how a layer is called in a key."""
     return f"layer {layer}"

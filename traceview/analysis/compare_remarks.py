@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from traceview.analysis.compare import Row
+    from traceview.analysis.compare import Row, Side
+    from traceview.analysis.compare_measures import Key
     from traceview.analysis.compare_setting import Setting
 
 KERNELS_DIFFER = 0.03
@@ -17,9 +18,21 @@ _LONG = 0.1
 """Share of the kernels' time from which a kernel has to agree with the others"""
 
 
-def find_remarks(settings: tuple[Setting, Setting], rows: Sequence[Row]) -> tuple[str, ...]:
+def find_remarks(sides: tuple[Side, Side], rows: Sequence[Row]) -> tuple[str, ...]:
     """Return what a reader should know before believing the differences."""
-    return (*_call_stacks(*settings), *_kernels(rows))
+    base, new = sides
+    return (*_same_capture(base, new), *_call_stacks(base.setting, new.setting), *_kernels(rows))
+
+
+def _same_capture(base: Side, new: Side) -> Iterator[str]:
+    """Yield a line where every value of a capture of one side is that of a capture of the other."""
+    before, after = ({_values_of(side, run) for run in range(len(side.paths))} - {()} for side in (base, new))
+    if before & after:
+        yield "both sides hold the same capture, so this tells nothing about a change"
+
+
+def _values_of(side: Side, run: int) -> tuple[frozenset[tuple[Key, float]], ...]:
+    return tuple(frozenset(sample.values.items()) for sample in side.samples if sample.run == run)
 
 
 def _call_stacks(base: Setting, new: Setting) -> Iterator[str]:
@@ -35,7 +48,7 @@ def _kernels(rows: Sequence[Row]) -> Iterator[str]:
     gone, come = _only_on(kernels, "base"), _only_on(kernels, "new")
     if gone or come:
         told = [*(f"{one} only on the base side" for one in gone), *(f"{one} only on the new side" for one in come)]
-        yield f"other kernels run, so compute itself changed: {', '.join(told)}"
+        yield f"not the same kernels run, which alone can change times: {', '.join(told)}"
         return
     both = [(row.base.median, row.new.median) for row in kernels if row.base and row.new and row.base.median]
     total = sum(base for base, _ in both)

@@ -80,6 +80,9 @@ def incomparable(base: Setting, new: Setting, subject: str = "") -> Mapping[str,
     before, after = base.layer_bytes.get(layer), new.layer_bytes.get(layer)
     if _other(before, after):
         found[LAYER_BYTES] = f"other bytes: {size(before or 0)} against {size(after or 0)} in {layer}"
+    elif before is None and after is None and (BYTES in found or LAYERS in found):
+        # saved runs know no bytes of layers: where the whole differs, so may its layers
+        found[LAYER_BYTES] = found.get(BYTES) or found[LAYERS]
     return found
 
 

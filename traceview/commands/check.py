@@ -12,12 +12,13 @@ from traceview.commands.trace_set import (
     capture,
     compare_captures,
     draw,
+    refuse_repeats,
     set_options,
     smallest_effects,
     threshold_option,
 )
 from traceview.errors import InputError, OutputError, UsageError
-from traceview.output import check_output, write_whole
+from traceview.output import check_output, say, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,12 +29,20 @@ if TYPE_CHECKING:
     from traceview.analysis.compare_sides import Captured
 
 _FILE = click.Path(path_type=Path)
+WRONG_USAGE = 2
 
 
 @click.command("check")
 @click.argument("paths", metavar="TRACE…", nargs=-1, required=True, type=_FILE)
 @click.option("--budget", "budget_path", type=_FILE, metavar="FILE", help="Limits to keep to, as TOML.")
-@click.option("--baseline", "baselines", multiple=True, type=_FILE, metavar="BASE", help="A trace not to regress from.")
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    type=_FILE,
+    metavar="BASE",
+    help="A trace not to regress from; several pool, each behind a --baseline of its own.",
+)
 @click.option("--format", "style", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @click.option("--junit", type=_FILE, metavar="FILE", help="Also write a JUnit report.")
 @click.option("--sarif", type=_FILE, metavar="FILE", help="Also write SARIF 2.1.0 for code scanning.")
@@ -63,16 +72,35 @@ def command(
 
     junit, sarif, github = (chosen.pop(name) for name in ("junit", "sarif", "github"))
     thresholds = smallest_effects(chosen.pop("min_effects"))
-    for output in (junit, sarif):
-        if output is not None:
-            check_output(output, force=True, inputs=[*paths, *baselines])
+    inputs = [*paths, *baselines, *([budget_path] if budget_path else [])]
+    _check_outputs(junit, sarif, inputs)
+    refuse_repeats(baselines)
     budget = read_budget(budget_path) if budget_path is not None else None
     checked = _check(paths, budget, baselines, thresholds, chosen)
-    click.echo(_written(checked, style), nl=False)
-    _write_reports(checked, junit, sarif)
+    unmatched = budget.unmatched(paths) if budget else ()
+    status = EXIT_CODES[worst(one.verdict for one in checked)]
+    try:
+        _write_reports(checked, junit, sarif)
+        say(_written(checked, style, unmatched))
+    except OutputError as error:
+        # the verdict stands; only where it is a pass must what is missing be noticed
+        click.echo(f"traceview: {error.message}: {error.hint}", err=True)
+        status = status or WRONG_USAGE
     if github:
-        _tell_github(checked)
-    return EXIT_CODES[worst(one.verdict for one in checked)]
+        _tell_github(checked, unmatched)
+    return status
+
+
+def _check_outputs(junit: Path | None, sarif: Path | None, inputs: Sequence[Path]) -> None:
+    """Refuse before any work what cannot be written: wrong usage here, where 1 stands for a broken rule."""
+    if junit is not None and sarif is not None and junit.resolve() == sarif.resolve():
+        raise UsageError(f"{junit} is to hold both reports", "name another file with --sarif")
+    try:
+        for option, output in (("--junit", junit), ("--sarif", sarif)):
+            if output is not None:
+                check_output(output, force=True, inputs=inputs, option=option)
+    except OutputError as error:
+        raise UsageError(error.message, error.hint) from None
 
 
 def _check(
@@ -109,7 +137,7 @@ def _check_one(
     thresholds: Thresholds,
     chosen: dict[str, Any],
 ) -> Checked:
-    from traceview.analysis.budget import Checked, judge, judge_comparison
+    from traceview.analysis.budget import Checked, causes, judge, judge_comparison
     from traceview.analysis.budget_file import DEFAULT_RULES, Rules
     from traceview.render.diff_headline import sentence, summary
 
@@ -122,18 +150,20 @@ def _check_one(
     if base:
         comparison = compare_captures(base, [captured], thresholds, chosen)
         outcomes = (*outcomes, *judge_comparison(comparison, summary(comparison), sentence))
-    return Checked(str(path), basis, outcomes, comparison)
+    return Checked(
+        str(path), basis, outcomes, comparison, causes(captured.report, outcomes, None if budget else comparison)
+    )
 
 
-def _written(checked: Sequence[Checked], style: str) -> str:
+def _written(checked: Sequence[Checked], style: str, unmatched: Sequence[str] = ()) -> str:
     if style == "json":
         from traceview.render.check_json import render
 
-        return render(checked)
+        return render(checked, unmatched)
     from traceview.render.check_layout import layout, unreadable_line
 
     alone = unreadable_line(checked)
-    return f"{alone}\n" if alone and style == "text" else draw(layout(checked), style)
+    return f"{alone}\n" if alone and style == "text" else draw(layout(checked, unmatched), style)
 
 
 def _write_reports(checked: Sequence[Checked], junit: Path | None, sarif: Path | None) -> None:
@@ -147,7 +177,7 @@ def _write_reports(checked: Sequence[Checked], junit: Path | None, sarif: Path |
         write_whole(sarif, render_sarif(checked, Path.cwd()))
 
 
-def _tell_github(checked: Sequence[Checked]) -> None:
+def _tell_github(checked: Sequence[Checked], unmatched: Sequence[str]) -> None:
     """Write annotations to standard error, so that JSON stays whole, and Markdown to the job's summary."""
     from traceview.render.github import render
 
@@ -157,6 +187,6 @@ def _tell_github(checked: Sequence[Checked]) -> None:
         return
     try:
         with Path(summary).open("a", encoding="utf-8") as file:
-            file.write(_written(checked, "markdown") + "\n")
+            file.write(_written(checked, "markdown", unmatched) + "\n")
     except OSError as error:
-        raise OutputError(f"{summary} cannot be written: {error.strerror}", "unset GITHUB_STEP_SUMMARY") from None
+        click.echo(f"traceview: no summary, {summary} cannot be written: {error.strerror}", err=True)

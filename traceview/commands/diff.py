@@ -11,12 +11,13 @@ from traceview.commands.trace_set import (
     capture,
     compare_captures,
     draw,
+    refuse_repeats,
     set_options,
     smallest_effects,
     threshold_option,
 )
 from traceview.errors import InputError, UsageError
-from traceview.output import print_page
+from traceview.output import print_page, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,6 +72,8 @@ def command(
       traceview diff before.sqlite after.sqlite --fail-on regression --threshold makespan=min:5%
     """
     sides = _sides(paths, bases, news)
+    for side in sides:
+        refuse_repeats(side)
     fail_on, min_effects = chosen.pop("fail_on"), chosen.pop("min_effects")
     try:
         base, new = ([capture(path, chosen) for path in side] for side in sides)
@@ -83,7 +86,7 @@ def command(
     if style == "html":
         print_page(_page(comparison, (base, new), only_changed, chosen))
     else:
-        click.echo(_written(comparison, style, only_changed), nl=False)
+        say(_written(comparison, style, only_changed))
     return PASS if fail_on is None else _status(comparison)
 
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from traceview.analysis.compare_limits import suggestion
 from traceview.commands.trace_set import draw
 from traceview.errors import UsageError
 from traceview.output import check_output, write_whole
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Sequence
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -35,7 +37,7 @@ def command(database: Path, measure: str, style: str, plot: Path | None, **chose
     """
     from traceview.analysis.compare_history import follow
     from traceview.analysis.compare_measures import layer_subject
-    from traceview.history import open_history, read_runs
+    from traceview.history import labels, layers_with, open_history, read_runs
 
     if plot is not None:
         check_output(plot, force=chosen["force"], inputs=[database])
@@ -44,12 +46,15 @@ def command(database: Path, measure: str, style: str, plot: Path | None, **chose
     subject = "" if chosen["layer"] is None else layer_subject(chosen["layer"])
     with open_history(database) as connection:
         name = _known(connection, measure)
+        _check_layer(name, chosen["layer"], layers_with(connection, name))
         runs = read_runs(connection, (name, "makespan_ns"), subject, chosen["label"])
+        known = labels(connection)
+    if not runs:
+        raise UsageError(f"no run has the label {chosen['label']!r}", suggestion(chosen["label"], known))
     followed = follow(runs, name, subject)
     if not followed.points:
-        raise UsageError(
-            f"no run has {name}{f' of {subject}' if subject else ''}", f"see: traceview history {database}"
-        )
+        of = f" of {subject}" if subject else ""
+        raise UsageError(f"no run labelled {chosen['label']!r} has {name}{of}", f"see: traceview history {database}")
     if style == "json":
         from traceview.render.history import render
 
@@ -64,9 +69,18 @@ def command(database: Path, measure: str, style: str, plot: Path | None, **chose
         write_whole(plot, picture(followed, plot.suffix.removeprefix(".")))
 
 
+def _check_layer(measure: str, layer: int | None, layers: Sequence[int]) -> None:
+    """Raise ``UsageError`` where a measure of layers comes without one, or one of whole forwards, or no run, has it."""
+    if layers and layer is None:
+        raise UsageError(f"{measure} is a measure of layers", f"name one: --layer {layers[0]}")
+    if layer is not None and not layers:
+        raise UsageError(f"{measure} is no measure of layers", f"--measure layer_load_busy --layer {layer}")
+    if layer is not None and layer not in layers:
+        raise UsageError(f"no run has {measure} of layer {layer}", f"there is: {', '.join(map(str, layers))}")
+
+
 def _known(connection: sqlite3.Connection, measure: str) -> str:
     """Return the full name of a measure that some run has."""
-    from traceview.analysis.compare_limits import suggestion
     from traceview.history import measure_names
 
     there = measure_names(connection)

@@ -10,7 +10,9 @@ from typing import Any
 import click
 
 from traceview.commands.trace_set import capture, set_options
+from traceview.errors import UsageError
 from traceview.output import check_output
+from traceview.render.shown import shown
 from traceview.units import counted
 
 _GIT_SECONDS = 10
@@ -32,12 +34,16 @@ def command(path: Path, database: Path, label: str | None, commit: str | None, *
     """
     from traceview.history import Origin, content_hash, open_history, save_report
 
-    check_output(database, force=True, inputs=[path])
+    check_output(database, force=True, inputs=[path], option="--to")
+    if commit and (not commit.isprintable() or commit.startswith("-") or commit != "".join(commit.split())):
+        raise UsageError(f"--commit {commit!r} is no name of a commit", "write it as --commit 1f3c9d2")
     report = capture(path, chosen).report
     origin = Origin(
         trace_sha256=content_hash(path),
-        commit=commit or _checked_out(),
-        label=path.stem if label is None else label,
+        commit=(_git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}") or commit)
+        if commit
+        else _git("rev-parse", "--verify", "HEAD"),
+        label=label or path.stem,
         saved_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
     with open_history(database, create=True) as connection:
@@ -45,16 +51,16 @@ def command(path: Path, database: Path, label: str | None, commit: str | None, *
     measured = sum(not forward.warmup for forward in report.forwards)
     done = "Replaced" if replaced else "Saved"
     of_commit = f", commit {origin.commit[:12]}" if origin.commit else ", without a commit"
-    click.echo(
-        f"{done} {counted(measured, 'measured forward')} of {path.name} in {database} as {origin.label}{of_commit}."
-    )
+    forwards = counted(measured, "measured forward")
+    names = shown(path.name, 60), shown(str(database), 200), shown(origin.label, 60)
+    click.echo(f"{done} {forwards} of {names[0]} in {names[1]} as {names[2]}{of_commit}.")
 
 
-def _checked_out() -> str | None:
-    """Return the commit checked out in the current folder, or None where there is none."""
+def _git(*arguments: str) -> str | None:
+    """Return what git prints about the repository of the current folder, or None where it has no answer."""
     try:
         done = subprocess.run(
-            ["git", "rev-parse", "--verify", "HEAD"],
+            ["git", *arguments],
             capture_output=True,
             text=True,
             timeout=_GIT_SECONDS,

@@ -86,6 +86,15 @@ def capture(path: Path, chosen: dict[str, Any]) -> Captured:
     return Captured(trace, build_report(trace, report_options(options)))
 
 
+def refuse_repeats(paths: Sequence[Path]) -> None:
+    """Raise ``UsageError`` where a side holds a trace twice, since its forwards would count as more than they are."""
+    met: set[Path] = set()
+    for path in paths:
+        if path.resolve() in met:
+            raise UsageError(f"{path} is given twice on one side", "name each capture once")
+        met.add(path.resolve())
+
+
 def compare_captures(
     base: Sequence[Captured], new: Sequence[Captured], thresholds: Thresholds, chosen: dict[str, Any]
 ) -> Comparison:

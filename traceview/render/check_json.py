@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 SCHEMA = "traceview.check/1"
 
 
-def render(checked: Sequence[Checked]) -> str:
-    """Return outcomes as one strict JSON object in ASCII."""
+def render(checked: Sequence[Checked], unmatched: Sequence[str] = ()) -> str:
+    """Return outcomes as one strict JSON object in ASCII; ``unmatched`` are globs of the budget without a trace."""
     verdict = worst(one.verdict for one in checked)
     return json.dumps(
         {
             "schema": SCHEMA,
             "verdict": verdict,
             "exit_code": EXIT_CODES[verdict],
+            "unmatched_globs": list(unmatched),
             "traces": [_trace(one) for one in checked],
         },
         indent=2,
@@ -37,6 +38,11 @@ def _trace(one: Checked) -> dict[str, Any]:
         "basis": one.basis,
         "verdict": one.verdict,
         "outcomes": [_outcome(outcome) for outcome in one.outcomes],
+        "causes": [
+            {"id": cause.id, "message": cause.message, "about": cause.about, "advice": cause.advice}
+            | {"where": list(cause.where) or None}
+            for cause in one.causes
+        ],
         "comparison": None if one.comparison is None else comparison_as_dict(one.comparison, only_changed=True),
     }
 

@@ -69,13 +69,32 @@ def _unknown(comparison: Comparison, rows: Sequence[Row], makespan: Row | None) 
     untold = [one for one in rows if one.verdict == CANNOT_TELL]
     if not rows:
         return line(opening, "the sides have no measure in common.")
-    reason = (makespan if makespan in untold and makespan else untold[0]).reason or "nothing to compare"
-    told = len(rows) - len(untold)
+    shared = (one for one in untold if one.base is not None and one.new is not None)
+    first = makespan if makespan in untold and makespan else next(shared, untold[0])
+    reason = first.reason or "nothing to compare"
     if comparison.sampled == "files" and not makespan:
-        reason = f"no forward in these traces; {reason}"
-    if not told:
+        reason = f"{_forwardless(comparison)}; {reason}"
+    if len(untold) == len(rows):
         return line(opening, f"{reason}.")
-    return line(opening, f"{reason} ({len(untold)} of {len(rows)} measures; the others did not regress).")
+    many = f"{len(untold)} of {len(rows)} measures"
+    if makespan is None or makespan in untold:
+        return line(opening, f"{reason} ({many}; the others did not regress).")
+    base, new = (value("ns", side.median) if side else "?" for side in (makespan.base, makespan.new))
+    return line(
+        opening,
+        f"{many}, {_name(first)} for one: {reason}; the others did not regress, and a forward takes {new} instead of "
+        f"{base} ({change(makespan)}, {makespan.verdict}).",
+    )
+
+
+def _forwardless(comparison: Comparison) -> str:
+    """Say which side keeps forwards from being compared."""
+    sides = (("base", comparison.base), ("new", comparison.new))
+    without = [word for word, side in sides if not side.setting.layers]
+    where = (
+        f"on the {without[0]} side" if len(without) == 1 else "on either side" if without else "in some of the traces"
+    )
+    return f"no measured forward {where}"
 
 
 def _calls(rows: Sequence[Row]) -> tuple[Line, ...]:

@@ -52,7 +52,7 @@ def layout(comparison: Comparison, *, only_changed: bool = False) -> Page:
         *_findings(comparison.findings, only_changed),
         *_forward(comparison, only_changed),
         *_parts(comparison, only_changed),
-        *_layers(comparison.rows),
+        *_layers(comparison.rows, only_changed),
         *_named(comparison.rows, "kernel", only_changed),
         *_named(comparison.rows, "range", only_changed),
     )
@@ -77,7 +77,7 @@ def _side(side: Side, sampled: str) -> tuple[Part, ...]:
         devices = {sample.device for sample in side.samples}
         facts.append(counted(len(side.samples) // max(len(devices), 1), sampled.removesuffix("s"), sampled))
     else:
-        facts.append("no forwards")
+        facts.append("forwards left aside" if setting.layers else "no measured forwards")
     if setting.layers - {0}:
         layers = sorted(setting.layers)
         facts.append(f"{' or '.join(map(str, layers))} {'layer' if layers == [1] else 'layers'}")
@@ -137,7 +137,7 @@ def _nothing(one: Row) -> bool:
     return one.verdict == SAME and all(side.median == side.low == side.high == 0 for side in both)
 
 
-def _layers(rows: Sequence[Row]) -> tuple[Section, ...]:
+def _layers(rows: Sequence[Row], only_changed: bool) -> tuple[Section, ...]:
     """Return what changed by layer; a change that many layers share is one line."""
     found = [one for one in rows if one.measure in LAYER_MEASURES]
     if not found:
@@ -146,6 +146,8 @@ def _layers(rows: Sequence[Row]) -> tuple[Section, ...]:
     for one in found:
         groups.setdefault((one.measure, one.verdict, one.device), []).append(one)
     changed = {key: group for key, group in groups.items() if key[1] in (IMPROVED, REGRESSED)}
+    if only_changed and not changed:
+        return ()
     blocks: list[Block] = [_many_layers(group) for group in changed.values() if len(group) > LAYERS_APART]
     few = [one for group in changed.values() if len(group) <= LAYERS_APART for one in group]
     if few:

@@ -36,7 +36,10 @@ def scatter(row: Row) -> str:
 
 
 def change(row: Row) -> str:
-    """Write the difference: ``+8.2 %`` of the base's median, ``-7.5 pt`` of a ratio, ``+1.015 ms`` from nothing."""
+    """Write the difference: ``+8.2 %`` of the base's median, ``-7.5 pt`` of a ratio, ``+7`` of a count.
+
+    ``+1.015 ms`` where the base has nothing to take a share of.
+    """
     found = row.difference
     if found is None or row.base is None:
         return ""
@@ -45,7 +48,7 @@ def change(row: Row) -> str:
         return "0"
     if unit == "ratio":
         return f"{_signed(100 * found.shift)} pt"
-    if row.base.median:
+    if row.base.median and unit != "count":
         return f"{_signed(100 * found.shift / abs(row.base.median))} %"
     return absolute(row)
 
@@ -64,7 +67,7 @@ def interval(row: Row) -> str:
     if found is None or row.base is None or found.low == found.high:
         return ""
     unit = MEASURES[row.measure].unit
-    if unit == "ratio" or row.base.median:
+    if unit == "ratio" or (row.base.median and unit != "count"):
         scale = 100 if unit == "ratio" else 100 / abs(row.base.median)
         return f"{_signed(scale * found.low)} to {_signed(scale * found.high)}"
     return f"{_sign(found.low)}{value(unit, abs(found.low))} to {_sign(found.high)}{value(unit, abs(found.high))}"

@@ -45,7 +45,8 @@ def _untold(one: Checked, root: Path) -> list[str]:
 def _annotation(path: str, outcome: Outcome, root: Path) -> str:
     place = locate(path, outcome.where, root)
     properties = {"file": place.path} | ({"line": str(place.line)} if place.line is not None else {})
-    properties["title"] = f"traceview: {outcome.rule}"
+    about = outcome.id if outcome.rule.startswith("!") else outcome.rule
+    properties["title"] = f"traceview: {about}"
     told = (outcome.message, outcome.about, outcome.advice)
     return _command("error", properties, ". ".join(text.rstrip(".") for text in told if text))
 

@@ -29,7 +29,9 @@ def layout(followed: Followed) -> Page:
     which = f" in the last of {many} runs" if many > 1 else " in the only run"
     first: list[str | Part] = [Part(f"{title(followed)}: {now}", STRONG), which]
     if many > 1:
-        first += [", ", Part(last.row.verdict, _ROLES[last.row.verdict]), f" against the one before ({_moved(last)})"]
+        why = f"; {last.row.reason}" if last.row.reason else ""
+        moved = f" against the one before ({_moved(last)}{why})"
+        first += [", ", Part(last.row.verdict, _ROLES[last.row.verdict]), moved]
     if many > 2 and followed.overall is not None:
         overall = followed.overall
         first += [f"; {change(overall)} since the first, ", Part(overall.verdict, _ROLES[overall.verdict])]
@@ -69,6 +71,7 @@ def _run(point: Point) -> dict[str, Any]:
         "high": spread.high if spread else None,
         "difference": difference.shift if difference else None,
         "verdict": point.row.verdict,
+        "reason": point.row.reason,
     }
 
 
