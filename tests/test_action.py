@@ -110,6 +110,12 @@ def test_lines_globs_and_files_with_spaces_all_reach_the_command(job: Job) -> No
     assert paths == ["healthy.sqlite", "healthy.sqlite", "my traces/healthy.sqlite", "item.sqlite"]
 
 
+def test_a_report_that_nobody_wants_is_not_written(job: Job) -> None:
+    assert job.run(traces="healthy.sqlite", junit="", sarif="out put.sarif").returncode == 0
+    assert not list(job.folder.glob("*.xml"))
+    assert (job.folder / "out put.sarif").is_file()
+
+
 def test_inputs_are_data_and_never_shell(job: Job) -> None:
     done = job.run(traces="healthy.sqlite $(touch owned) `touch owned`;touch owned", arguments="; touch owned")
     assert done.returncode in (2, 3)

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 HEALTHY, FAULTY = ROOT / "sample_traces" / "healthy.sqlite", ROOT / "sample_traces" / "device_sync.sqlite"
 """the same layers and bytes; the other synchronises the device after each of its eight layers' compute"""
 ITEM = ROOT / "sample_traces" / "item.sqlite"
+PAGEABLE = ROOT / "sample_traces" / "pageable.sqlite"
 SCHEMAS = ROOT / "tests" / "schemas"
 BUDGET = """
 [limits]
@@ -197,6 +198,31 @@ def test_what_is_broken_comes_with_its_cause_and_what_to_type_next(
     assert f"see: `traceview diff --base {HEALTHY} --new {ITEM}`" in written
     check(ITEM, "--baseline", ITEM, "--format", "json")
     assert json.loads(capsys.readouterr().out)["traces"][0]["causes"] == []
+
+
+def test_a_measure_that_regressed_in_many_layers_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(PAGEABLE, "--baseline", HEALTHY, "--format", "json") == 1
+    rules = [one["rule"] for one in json.loads(capsys.readouterr().out)["traces"][0]["outcomes"]]
+    assert rules.count("no regression of layer_load_busy_ns") == 1
+    assert "no regression of layer_stall_ns of layer 0" in rules
+    check(PAGEABLE, "--baseline", HEALTHY)
+    written = " ".join(capsys.readouterr().out.split())
+    assert ", most of 8 layers" in written
+    assert f"; {len(rules)} measures regressed in all." in written
+    assert "Mind: not the same kernels run" in written
+
+
+def test_a_defect_of_our_own_is_no_regression(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("traceview.analysis.budget.judge", fail)
+    assert check(HEALTHY) == 3
+    out, err = capsys.readouterr()
+    assert out.startswith(f"Cannot judge: {HEALTHY} makes traceview fail (ZeroDivisionError)")
+    assert "Traceback" in err
 
 
 def test_of_many_traces_what_they_keep_to_is_counted(

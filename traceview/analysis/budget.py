@@ -40,6 +40,9 @@ _FINDING_NEEDS = {
 }
 """Data without which a finding cannot appear; copies for those not named."""
 
+LAYERS_APART = 3
+"""A measure that regressed in more layers than these is told once."""
+
 _WHOLE_FROM = 1_000
 """from here on a number has four digits before its point"""
 
@@ -102,23 +105,34 @@ def judge(report: Report, rules: Rules) -> tuple[Outcome, ...]:
 def judge_comparison(comparison: Comparison, told: str, tell: Callable[[Row], str]) -> tuple[Outcome, ...]:
     """Return one outcome per regressed measure, or one that says that there is none or that it cannot be told.
 
-    ``told`` is the comparison in one line, ``tell`` writes a regressed row as one.
+    ``told`` is the comparison in one line, ``tell`` writes a regressed row as one. A measure that regressed in many
+    layers is one outcome, told by the layer that regressed most.
     """
     regressed = [row for row in comparison.rows if row.counts and row.verdict == REGRESSED]
     if not regressed:
         verdict = CANNOT_JUDGE if comparison.verdict == CANNOT_TELL else PASS
         return (Outcome("no regression", "baseline", verdict, told),)
-    return tuple(
-        Outcome(
-            f"no regression of {_about(row)}", row.measure, BROKEN, tell(row), value=row.new.median if row.new else None
-        )
-        for row in regressed
+    alike: dict[tuple[str, int | None], list[Row]] = {}
+    for row in regressed:
+        alike.setdefault((row.measure, row.device), []).append(row)
+    many = [rows for rows in alike.values() if len(rows) > LAYERS_APART]
+    few = [[row] for rows in alike.values() if len(rows) <= LAYERS_APART for row in rows]
+    order = {id(row): place for place, row in enumerate(regressed)}
+    return tuple(_regressed(rows, tell) for rows in sorted((*many, *few), key=lambda rows: order[id(rows[0])]))
+
+
+def _regressed(rows: Sequence[Row], tell: Callable[[Row], str]) -> Outcome:
+    """Return the outcome for one row, or for those of one measure in many layers."""
+    worst_row = max(rows, key=lambda row: abs(row.difference.shift) if row.difference else 0.0)
+    place = f" on GPU {worst_row.device}" if worst_row.device is not None else ""
+    subject = f" of {worst_row.subject}" if worst_row.subject and len(rows) == 1 else ""
+    return Outcome(
+        rule=f"no regression of {worst_row.measure}{subject}{place}",
+        id=worst_row.measure,
+        verdict=BROKEN,
+        message=tell(worst_row) + (f", most of {len(rows)} layers" if len(rows) > 1 else ""),
+        value=worst_row.new.median if worst_row.new else None,
     )
-
-
-def _about(row: Row) -> str:
-    place = f" on GPU {row.device}" if row.device is not None else ""
-    return f"{row.measure}{f' of {row.subject}' if row.subject else ''}{place}"
 
 
 def unreadable(path: str, message: str, basis: str) -> Checked:

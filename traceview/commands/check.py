@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from traceview.commands.trace_set import (
     smallest_effects,
     threshold_option,
 )
-from traceview.errors import InputError, OutputError, UsageError
+from traceview.errors import InputError, OutputError, TraceviewError, UsageError
 from traceview.output import check_output, say, write_whole
 
 if TYPE_CHECKING:
@@ -119,18 +120,31 @@ def _check(
         base = [capture(path, chosen) for path in baselines]
     except InputError as error:
         return [unreadable(str(path), f"the baseline: {error.message}: {error.hint}", basis) for path in paths]
-    checked = []
-    for path in paths:
-        try:
-            captured = capture(path, chosen)
-        except InputError as error:
-            checked.append(unreadable(str(path), f"{error.message}: {error.hint}", basis))
-            continue
-        checked.append(_check_one(path, captured, (budget, base, basis), thresholds, chosen))
-    return checked
+    return [_check_one(path, (budget, base, basis), thresholds, chosen) for path in paths]
 
 
 def _check_one(
+    path: Path,
+    against: tuple[Budget | None, Sequence[Captured], str],
+    thresholds: Thresholds,
+    chosen: dict[str, Any],
+) -> Checked:
+    """Hold one trace against what was given; a defect of traceview's own is no regression of the trace either."""
+    from traceview.analysis.budget import unreadable
+
+    try:
+        return _judged(path, capture(path, chosen), against, thresholds, chosen)
+    except InputError as error:
+        return unreadable(str(path), f"{error.message}: {error.hint}", against[-1])
+    except TraceviewError:
+        raise
+    except Exception as error:
+        traceback.print_exc()
+        told = f"{path} makes traceview fail ({type(error).__name__}): report it with the lines on standard error"
+        return unreadable(str(path), told, against[-1])
+
+
+def _judged(
     path: Path,
     captured: Captured,
     against: tuple[Budget | None, Sequence[Captured], str],

@@ -54,7 +54,7 @@ def command(database: Path, measure: str, style: str, plot: Path | None, **chose
     followed = follow(runs, name, subject)
     if not followed.points:
         of = f" of {subject}" if subject else ""
-        raise UsageError(f"no run labelled {chosen['label']!r} has {name}{of}", f"see: traceview history {database}")
+        raise UsageError(f"no such run has {name}{of}", f"see: traceview history {database}")
     if style == "json":
         from traceview.render.history import render
 
@@ -84,6 +84,8 @@ def _known(connection: sqlite3.Connection, measure: str) -> str:
     from traceview.history import measure_names
 
     there = measure_names(connection)
+    if not there:
+        raise UsageError("no saved run has a forward", "save one that has: see traceview report TRACE")
     for name in (measure, f"{measure}_ns"):
         if name in there:
             return name

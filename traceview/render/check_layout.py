@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from traceview.analysis.budget import BROKEN, CANNOT_JUDGE, PASS, worst
-from traceview.render.diff_headline import finding_names
+from traceview.render.diff_headline import caveats, finding_names
 from traceview.render.shown import shown
 from traceview.render.tables import BAD, CODE, GOOD, MUTED, STRONG, Entry, Line, Page, Part, Section, line, name
 
@@ -60,13 +60,16 @@ def _answer(checked: Sequence[Checked]) -> Line:
     one, first = found[0]
     told = first.message if verdict == BROKEN or not first.about else f"{first.message}: {first.about}"
     where = (" in ", name(one.path)) if len(checked) > 1 else ()
-    more = f"; {len(found):,} of {len(outcomes):,} rules in all" if len(found) > 1 else ""
+    regressed = all(outcome.rule.startswith("no regression of ") for _, outcome in found)
+    of = " measures regressed" if regressed else f" of {len(outcomes):,} rules"
+    more = f"; {len(found):,}{of} in all" if len(found) > 1 else ""
     stop = "" if more == "" and not where and told.endswith(".") else "."
     return line(opening, Part(shown(told, 300), STRONG), *where, f"{more}{stop}")
 
 
 def _section(one: Checked, brief: bool) -> Section:
-    blocks: list[Line | Entry] = [*finding_names(one.comparison)] if one.comparison else []
+    told = one.comparison
+    blocks: list[Line | Entry] = [*finding_names(told), *caveats(told)] if told else []
     blocks += [_broken(outcome) for outcome in one.outcomes if outcome.verdict == BROKEN]
     blocks += [_cause(outcome) for outcome in one.causes]
     blocks += _untold([outcome for outcome in one.outcomes if outcome.verdict == CANNOT_JUDGE])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from traceview.analysis.compare import CANNOT_TELL, IMPROVED, REGRESSED, SAME
 from traceview.analysis.compare_measures import MEASURES
 from traceview.render.diff_values import absolute, change, digits, value
+from traceview.render.shown import shown
 from traceview.render.tables import BAD, GOOD, MUTED, STRONG, Line, Part, line
 from traceview.report import CATEGORIES
 
@@ -26,6 +27,13 @@ def headline(comparison: Comparison) -> tuple[Line, ...]:
     first = _answer(comparison, rows, makespan)
     calls = _calls(comparison.rows) if comparison.sampled == "files" else ()
     return (first, *calls, *_causes(rows, makespan), *finding_names(comparison), *_rule(comparison))
+
+
+def caveats(comparison: Comparison) -> tuple[Line, ...]:
+    """Return lines on what else was different, which a reader should know before believing the differences."""
+    unlike = (line(Part("Not comparable: ", BAD), shown(reason, 200)) for reason in comparison.incomparable)
+    remarks = (line(Part("Mind: ", STRONG), shown(remark, 400)) for remark in comparison.remarks)
+    return (*unlike, *remarks)
 
 
 def summary(comparison: Comparison) -> str:
@@ -73,7 +81,7 @@ def _unknown(comparison: Comparison, rows: Sequence[Row], makespan: Row | None) 
     first = makespan if makespan in untold and makespan else next(shared, untold[0])
     reason = first.reason or "nothing to compare"
     if comparison.sampled == "files" and not makespan:
-        reason = f"{_forwardless(comparison)}; {reason}"
+        reason = f"{_forwardless(comparison)} (--forward-range names other ranges); {reason}"
     if len(untold) == len(rows):
         return line(opening, f"{reason}.")
     many = f"{len(untold)} of {len(rows)} measures"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from traceview.analysis.compare import CANNOT_TELL, IMPROVED, REGRESSED, SAME
 from traceview.analysis.compare_measures import FORWARD_MEASURES, LAYER_MEASURES, MEASURES
-from traceview.render.diff_headline import headline
+from traceview.render.diff_headline import caveats, headline
 from traceview.render.diff_values import change, interval, scatter, value
 from traceview.render.shown import shown
 from traceview.render.tables import (
@@ -62,9 +62,7 @@ def layout(comparison: Comparison, *, only_changed: bool = False) -> Page:
 def _header(comparison: Comparison) -> tuple[Line, ...]:
     sides = (("base", comparison.base), ("new", comparison.new))
     lines = [line(Part(f"{word:<5}", MUTED), *_side(side, comparison.sampled)) for word, side in sides]
-    lines += [line(Part("Not comparable: ", BAD), shown(reason, 200)) for reason in comparison.incomparable]
-    lines += [line(Part("Mind: ", STRONG), shown(remark, 400)) for remark in comparison.remarks]
-    return tuple(lines)
+    return (*lines, *caveats(comparison))
 
 
 def _side(side: Side, sampled: str) -> tuple[Part, ...]:
