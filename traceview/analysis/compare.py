@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceview.analysis import statistics
+from traceview.analysis.compare_clocks import pace_change
 from traceview.analysis.compare_findings import FindingChange, finding_changes
 from traceview.analysis.compare_measures import MEASURES, Key, Measure
 from traceview.analysis.compare_remarks import find_remarks
@@ -16,6 +17,7 @@ from traceview.analysis.compare_setting import Setting, incomparable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from traceview.analysis.compare_clocks import Paces
     from traceview.analysis.compare_measures import Sample
     from traceview.analysis.statistics import Difference, Floats, Spread
     from traceview.report import Finding
@@ -64,6 +66,8 @@ class Side:
     setting: Setting
     findings: tuple[tuple[Finding, ...], ...] = ()
     """of each file"""
+    paces: Paces = field(default_factory=dict)
+    """how long its kernels take"""
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,8 @@ class Thresholds:
 
 def compare(base: Side, new: Side, thresholds: Thresholds | None = None, sampled: str = "forwards") -> Comparison:
     """Return what changed from ``base`` to ``new``."""
-    rows = compare_samples(base.samples, new.samples, thresholds, (base.setting, new.setting))
+    clocks = {device: pace_change(pace, new.paces.get(device, {})) for device, pace in base.paces.items()}
+    rows = compare_samples(base.samples, new.samples, thresholds, (base.setting, new.setting), clocks)
     return Comparison(
         base=base,
         new=new,
@@ -110,7 +115,7 @@ def compare(base: Side, new: Side, thresholds: Thresholds | None = None, sampled
         rows=rows,
         findings=finding_changes(base.findings, new.findings),
         incomparable=tuple(dict.fromkeys(incomparable(base.setting, new.setting).values())),
-        remarks=find_remarks((base, new), rows),
+        remarks=find_remarks((base, new), rows, clocks),
         family=sum(row.testable for row in rows),
         min_effect=(thresholds or Thresholds()).default,
     )
@@ -121,15 +126,18 @@ def compare_samples(
     new: Sequence[Sample],
     thresholds: Thresholds | None = None,
     settings: tuple[Setting, Setting] | None = None,
+    clocks: Mapping[int, float] | None = None,
 ) -> tuple[Row, ...]:
     """Return one row per measure that a side has, all judged as one family: see :mod:`traceview.analysis.statistics`.
 
-    Without ``settings`` both sides count as runs of the same work on the same GPU.
+    Without ``settings`` both sides count as runs of the same work on the same GPU. ``clocks`` says, by device, by which
+    share the same kernels take longer on the new side: that much of compute is no change.
     """
-    thresholds = thresholds or Thresholds()
+    thresholds, clocks = thresholds or Thresholds(), clocks or {}
     settings = settings or (Setting(), Setting())
     sides = (_series(base), _series(new))
-    pairs = [_pair(key, sides, thresholds, settings) for key in _ordered(sides)]
+    expected = {place: clocks.get(place[0], 0.0) * _paced(place, sides[0]) for place in _ordered(sides)}
+    pairs = [_pair(place, sides, thresholds, settings, shift) for place, shift in expected.items()]
     family = [index for index, pair in enumerate(pairs) if pair.could_change]
     p_values = statistics.adjusted([pairs[index].p for index in family])
     corrected = dict(zip(family, p_values, strict=True))
@@ -173,7 +181,7 @@ class _Pair:
             few = statistics.too_few_for_test(*counts, family)
             tested = None if few else p
             clear = statistics.clears_spread(self.difference, *counts) if few else p <= statistics.ALPHA
-            if clear and abs(self.difference.shift) >= self.min_effect:
+            if clear and self.difference.left >= self.min_effect:
                 verdict = self._direction(self.difference.shift)
         return Row(
             measure=self.key.measure,
@@ -214,8 +222,18 @@ def _ordered(sides: tuple[_Series, _Series]) -> list[tuple[int, Key]]:
     return sorted(met, key=lambda place: (order[place[1].measure], subjects[place[1].subject], place[0]))
 
 
+def _paced(place: tuple[int, Key], base: _Series) -> float:
+    """Return the base's compute, in ns, that a measure holds and that goes with the GPU's clocks."""
+    runs = base.get((place[0], Key(MEASURES[place[1].measure].paced, place[1].subject)))
+    return float(np.median(np.concatenate(runs))) if runs else 0.0
+
+
 def _pair(
-    place: tuple[int, Key], sides: tuple[_Series, _Series], thresholds: Thresholds, settings: tuple[Setting, Setting]
+    place: tuple[int, Key],
+    sides: tuple[_Series, _Series],
+    thresholds: Thresholds,
+    settings: tuple[Setting, Setting],
+    expected: float,
 ) -> _Pair:
     device, key = place
     base, new = (side.get(place) for side in sides)
@@ -231,7 +249,7 @@ def _pair(
         reason=reason,
         base=before,
         new=after,
-        difference=statistics.differ(base, new, min_effect),
+        difference=statistics.differ(base, new, min_effect, expected),
         min_effect=min_effect,
         range=float(np.ptp(values)),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from traceview.report import CATEGORIES, Measures
@@ -35,6 +35,8 @@ class Measure:
     """more of it is no regression where the makespan itself has improved: something else was paid for with it"""
     detail: bool = False
     """explains, and never makes a regression by itself"""
+    paced: str = ""
+    """the measure of the compute that it holds, which goes with the GPU's clocks"""
     floor: float | None = None
     """differences below it say nothing whatever the median; None: that of its unit"""
 
@@ -44,7 +46,7 @@ def _part(name: str, title: str, needs: tuple[str, ...] = _WORK) -> Measure:
 
 
 _FORWARD = (
-    Measure("makespan_ns", "makespan", "ns"),
+    Measure("makespan_ns", "makespan", "ns", paced="compute"),
     Measure("first_layer_exposed_ns", "first layer exposed", "ns", (GPU, LAYER_BYTES)),
     _part("exposed_load_ns", "exposed load"),
     _part("exposed_load_later_ns", "exposed load later"),
@@ -52,15 +54,15 @@ _FORWARD = (
     Measure("overlap_ratio", "load/compute overlap", "ratio", higher_is_better=True, excused=True),
     Measure("load_rate", "load rate", "rate", (GPU,), higher_is_better=True, excused=True),
     Measure("load_busy_ns", "load busy", "ns", excused=True),
-    Measure("compute_busy_ns", "compute busy", "ns", excused=True),
+    Measure("compute_busy_ns", "compute busy", "ns", excused=True, paced="compute_busy_ns"),
     Measure("load_pieces", "load pieces", "count", (LAYERS, BYTES)),
     Measure("accidental_calls", "accidental calls", "count", (LAYERS,)),
     _part("sync_cost_ns", "cost of blocking calls"),
 )
-_ACCOUNTING = tuple(_part(name, name) for name in CATEGORIES)
+_ACCOUNTING = tuple(replace(_part(name, name), paced=name if name == "compute" else "") for name in CATEGORIES)
 _LAYER = (
     Measure("layer_load_busy_ns", "load", "ns", _LAYER_WORK, excused=True),
-    Measure("layer_compute_busy_ns", "compute", "ns", _LAYER_WORK, excused=True),
+    Measure("layer_compute_busy_ns", "compute", "ns", _LAYER_WORK, excused=True, paced="layer_compute_busy_ns"),
     _part("layer_stall_ns", "stall", _LAYER_WORK),
     Measure("layer_load_pieces", "load pieces", "count", (LAYER_BYTES,)),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from traceview.analysis.compare import Row, Side
     from traceview.analysis.compare_measures import Key
@@ -18,10 +18,11 @@ _LONG = 0.1
 """Share of the kernels' time from which a kernel has to agree with the others"""
 
 
-def find_remarks(sides: tuple[Side, Side], rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return what a reader should know before believing the differences."""
+def find_remarks(sides: tuple[Side, Side], rows: Sequence[Row], clocks: Mapping[int, float]) -> tuple[str, ...]:
+    """Return what a reader should know before believing the differences; ``clocks`` is the share put down to them."""
     base, new = sides
-    return (*_same_capture(base, new), *_call_stacks(base.setting, new.setting), *_kernels(rows))
+    stacks = _call_stacks(base.setting, new.setting)
+    return (*_same_capture(base, new), *stacks, *_kernels(rows, any(clocks.values())))
 
 
 def _same_capture(base: Side, new: Side) -> Iterator[str]:
@@ -42,7 +43,7 @@ def _call_stacks(base: Setting, new: Setting) -> Iterator[str]:
     yield f"only the {side} side was captured with call stacks, which cost host time at every call"
 
 
-def _kernels(rows: Sequence[Row]) -> Iterator[str]:
+def _kernels(rows: Sequence[Row], put_down: bool) -> Iterator[str]:
     """Yield a line where long kernels are others, or where the same ones take more, or less, time on the new side."""
     kernels = [row for row in rows if row.measure in ("kernel_ns", "kernel_call_ns")]
     gone, come = _only_on(kernels, "base"), _only_on(kernels, "new")
@@ -58,7 +59,8 @@ def _kernels(rows: Sequence[Row]) -> Iterator[str]:
     share = sum(new - base for base, new in long) / sum(base for base, _ in long)
     if abs(share) >= KERNELS_DIFFER and all((new > base) == (share > 0) for base, new in long):
         how = f"{100 * abs(share):.0f} % {'more' if share > 0 else 'less'} time"
-        yield f"the same kernels take {how} on the new side: clocks, power or contention differ, or what they work on"
+        not_counted = ", so that much of compute and makespan is not counted" if put_down else ""
+        yield f"the same kernels take {how} on the new side: clocks, power or what they work on differ{not_counted}"
 
 
 def _only_on(kernels: Sequence[Row], side: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from traceview.analysis.compare import Side
 from traceview.analysis.compare_calls import call_samples, kernels_of, main_shapes, ranges_of
+from traceview.analysis.compare_clocks import paces_of
 from traceview.analysis.compare_measures import Key, Sample, sample_forwards
 from traceview.analysis.compare_setting import setting_of
 
@@ -66,6 +67,7 @@ def _side(captures: Sequence[Captured], samples: Sequence[Sample], dropped: set[
         samples=tuple(kept),
         setting=setting_of([one.report for one in captures]),
         findings=tuple(one.report.findings for one in captures),
+        paces=paces_of([(one.trace, one.report.forwards) for one in captures]),
     )
 
 

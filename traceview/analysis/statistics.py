@@ -66,7 +66,14 @@ class Difference:
     spread: float
     """range of the one side plus range of the other"""
     p: float | None
-    """two-sided rank test of what ``wander`` leaves of the difference; None where it was not tested"""
+    """two-sided rank test of what ``wander`` and ``explained`` leave of the difference; None where it was not tested"""
+    explained: float = 0.0
+    """how much of the shift is known to have another cause"""
+
+    @property
+    def left(self) -> float:
+        """Return what is left of the shift without what is explained."""
+        return abs(self.shift) - self.explained
 
 
 def describe(runs: Runs) -> Spread:
@@ -77,15 +84,17 @@ def describe(runs: Runs) -> Spread:
     return Spread(len(values), float(np.median(values)), float(low), float(high))
 
 
-def differ(base: Runs, new: Runs, smallest: float = 0.0) -> Difference:
+def differ(base: Runs, new: Runs, smallest: float = 0.0, expected: float = 0.0) -> Difference:
     """Return how far the new side's median lies from the base's; both sides hold at least one sample.
 
-    A difference below ``smallest``, which would not count anyhow, is not tested.
+    ``expected`` is a shift that another cause explains; as far as the shift goes the same way, it does not count. What
+    is left, where it is below ``smallest`` and would not count anyhow, is not tested.
     """
     first, second = np.concatenate(list(base)), np.concatenate(list(new))
     shift = float(np.median(second) - np.median(first))
+    explained = min(abs(expected), abs(shift)) if shift * expected > 0 else 0.0
     spread = float(np.ptp(first) + np.ptp(second))
-    tested = abs(shift) >= smallest and shift != 0
+    tested = abs(shift) - explained >= smallest and shift != 0
     if spread == 0:
         # no sample differs from another of its side: the test only knows how many there are
         clearest = _smallest_p(len(first), len(second))
@@ -94,15 +103,16 @@ def differ(base: Runs, new: Runs, smallest: float = 0.0) -> Difference:
     memory = sqrt(inflation)
     low, high, interval = _rank_interval(first, second)
     low, high = min(low, shift), max(high, shift)
-    moved = second - np.sign(shift) * min(wander, abs(shift))
+    moved = second - np.sign(shift) * min(wander + explained, abs(shift))
     return Difference(
         shift=shift,
-        low=shift - (shift - low) * memory - wander,
-        high=shift + (high - shift) * memory + wander,
+        low=shift - (shift - low) * memory - wander - (explained if shift > 0 else 0.0),
+        high=shift + (high - shift) * memory + wander + (explained if shift < 0 else 0.0),
         interval=interval,
         wander=wander,
         spread=spread,
-        p=None if not tested else 1.0 if wander >= abs(shift) else _rank_p(first, moved, memory),
+        p=None if not tested else 1.0 if wander + explained >= abs(shift) else _rank_p(first, moved, memory),
+        explained=explained,
     )
 
 
@@ -129,7 +139,7 @@ def clears_spread(difference: Difference, n_base: int, n_new: int) -> bool:
     with 4 against 4, so to 4 % of comparisons of 40 unrelated measures.
     """
     needed = difference.spread * (2 if min(n_base, n_new) <= FEWEST else 1)
-    return abs(difference.shift) > max(needed, difference.wander)
+    return difference.left > max(needed, difference.wander)
 
 
 def _smallest_p(n_base: int, n_new: int) -> float:
