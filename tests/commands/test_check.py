@@ -325,6 +325,20 @@ def test_github_gets_annotations_and_a_summary(
     assert summary.read_text() == written
 
 
+def test_files_are_named_from_the_workflows_checkout_wherever_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "deep" / "down").mkdir(parents=True)
+    (tmp_path / "deep" / "faulty.sqlite").write_bytes(FAULTY.read_bytes())
+    monkeypatch.chdir(tmp_path / "deep" / "down")
+    for workspace, expected in ((tmp_path, "deep/faulty.sqlite"), (ROOT, "../faulty.sqlite")):
+        monkeypatch.setenv("GITHUB_WORKSPACE", str(workspace))
+        assert check("../faulty.sqlite", "--github", "--sarif", "check.sarif") == 1
+        assert capsys.readouterr().err.startswith(f"::error file={expected},")
+        (result,) = json.loads(Path("check.sarif").read_text())["runs"][0]["results"]
+        assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == expected
+
+
 def test_traces_are_never_changed(budget: Path) -> None:
     before = HEALTHY.read_bytes(), sorted(HEALTHY.parent.iterdir())
     check(HEALTHY, "--budget", budget, "--baseline", FAULTY)

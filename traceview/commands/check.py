@@ -188,14 +188,21 @@ def _write_reports(checked: Sequence[Checked], junit: Path | None, sarif: Path |
     if sarif is not None:
         from traceview.render.sarif import render as render_sarif
 
-        write_whole(sarif, render_sarif(checked, Path.cwd()))
+        write_whole(sarif, render_sarif(checked, _repository()))
+
+
+def _repository() -> Path:
+    """Return the folder that reports name files from: the workflow's checkout where this runs in it, else this one."""
+    here, workspace = Path.cwd(), os.environ.get("GITHUB_WORKSPACE")
+    inside = workspace and here.is_relative_to(Path(workspace).resolve())
+    return Path(workspace) if workspace and inside else here
 
 
 def _tell_github(checked: Sequence[Checked], unmatched: Sequence[str]) -> None:
     """Write annotations to standard error, so that JSON stays whole, and Markdown to the job's summary."""
     from traceview.render.github import render
 
-    click.echo(render(checked, Path.cwd()), nl=False, err=True)
+    click.echo(render(checked, _repository()), nl=False, err=True)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if not summary:
         return

@@ -23,7 +23,8 @@ def as_dict(comparison: Comparison, *, only_changed: bool = False) -> dict[str, 
     """Return a comparison as plain values.
 
     Times are ns, rates GB/s, ratios shares of 1; ``interval`` is that of ``difference`` in the same unit. A side is
-    null where it lacks the measure, ``p`` where nothing was tested.
+    null where it lacks the measure, ``p`` where nothing was tested. ``explained`` is how much of the difference is put
+    down to the GPU's clocks.
     """
     rows = [row for row in comparison.rows if not only_changed or row.verdict in ("improved", "regressed")]
     return {
@@ -78,6 +79,7 @@ def _row(row: Row) -> dict[str, Any]:
         "interval": None if found is None else [_number(unit, found.low), _number(unit, found.high)],
         "interval_kind": None if found is None else found.interval,
         "drift": None if found is None else _number(unit, found.wander),
+        "explained": None if found is None else _number(unit, found.explained),
         "p": row.p,
         "min_effect": _number(unit, row.min_effect),
     }
