@@ -5,6 +5,7 @@
     runs      id, trace_sha256, commit_sha, label, trace, saved_at, gpu, forwards, layers, load_bytes, ...
     measures  run → runs.id, forward, device, measure, subject, value, unit, warmup
     findings  run → runs.id, finding, severity, cost_ns, share
+    kernels   run → runs.id, device, kernel, shape, total_ns, call_ns: how fast the GPU ran, see compare_clocks
     measured  view: the measures of forwards that are no warm-up, with their run's commit and label
 
 Saving the same trace for the same commit again replaces what was there. Times are ns, rates bytes per ns.
@@ -17,24 +18,23 @@ import sqlite3
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from math import isfinite
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-import traceview
-from traceview.analysis.compare_measures import MEASURES, Key, Sample, layer_subject, sample_forwards
-from traceview.analysis.compare_setting import Setting, setting_of
+from traceview.analysis.compare_measures import MEASURES, Key, Sample, layer_subject
+from traceview.analysis.compare_setting import Setting
 from traceview.errors import InputError, UsageError
+from traceview.history_tables import BETWEEN, COLUMNS, create_tables, kernel_rows, measure_rows, run_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from traceview.analysis.compare_clocks import Paces
+    from traceview.history_tables import Origin
     from traceview.report import Report
 
 _BUSY_SECONDS = 20
 _CHUNK_BYTES = 1 << 20
-_BETWEEN = " + "
-"""between the names of several GPUs"""
 _HINTS = {
     "locked": "another program is using it: try again when that is done",
     "readonly": "make it and its folder writable, or name another file with --to",
@@ -44,27 +44,6 @@ _HINTS = {
     "full": "is the disk full?",
 }
 """What to do, by a part of SQLite's message."""
-
-_VIEW = (
-    "SELECT runs.saved_at, runs.label, runs.commit_sha, runs.trace, measures.* FROM measures "
-    "JOIN runs ON runs.id = measures.run WHERE measures.warmup = 0"
-)
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where a report comes from: what keys its run, and what is remembered beside it."""
-
-    trace_sha256: str
-    commit: str | None
-    label: str
-    saved_at: str
-    """UTC, ISO 8601"""
-
-    @property
-    def run(self) -> str:
-        """Return the key of the run: short, and the same for the same trace and commit."""
-        return f"{self.trace_sha256[:16]}-{(self.commit or 'nocommit')[:12]}"
 
 
 @dataclass(frozen=True)
@@ -78,6 +57,7 @@ class Run:
     saved_at: str
     setting: Setting
     samples: tuple[Sample, ...]
+    paces: Paces
 
 
 def content_hash(path: Path) -> str:
@@ -121,19 +101,20 @@ def _hint(error: str) -> str:
     return next((hint for part, hint in _HINTS.items() if part in error), "is it a file that traceview save made?")
 
 
-def save_report(connection: sqlite3.Connection, report: Report, origin: Origin) -> bool:
+def save_report(connection: sqlite3.Connection, report: Report, origin: Origin, paces: Paces | None = None) -> bool:
     """Save a report as one run, whole or not at all; return whether it replaced the same run, which keeps its date."""
     from sqlite_utils import Database
 
     database: Any = Database(connection, recursive_triggers=False, execute_plugins=False)
     with connection:
-        _create(database)
+        create_tables(database)
         before = connection.execute("SELECT saved_at FROM runs WHERE id = ?", [origin.run]).fetchone()
         origin = replace(origin, saved_at=before[0]) if before else origin
-        for table, column in (("measures", "run"), ("findings", "run"), ("runs", "id")):
+        for table, column in (*((name, "run") for name in COLUMNS if name != "runs"), ("runs", "id")):
             database[table].delete_where(f"{column} = ?", [origin.run])
-        database["runs"].insert(_run_row(report, origin))
-        database["measures"].insert_all(_measure_rows(report, origin.run))
+        database["runs"].insert(run_row(report, origin))
+        database["measures"].insert_all(measure_rows(report, origin.run))
+        database["kernels"].insert_all(kernel_rows(paces or {}, origin.run))
         database["findings"].insert_all(
             {
                 "run": origin.run,
@@ -171,6 +152,7 @@ def read_runs(
             saved_at=_text(saved_at),
             setting=_setting(*ran),
             samples=_samples(connection, run, measures, subject),
+            paces=_paces(connection, run),
         )
         for run, of, commit, trace, saved_at, *ran in found
     )
@@ -196,10 +178,23 @@ def _text(value: object) -> str:
 
 def _setting(gpu: object, layers: object, load_bytes: object) -> Setting:
     return Setting(
-        gpus=tuple(gpu.split(_BETWEEN)) if gpu and isinstance(gpu, str) else (),
+        gpus=tuple(gpu.split(BETWEEN)) if gpu and isinstance(gpu, str) else (),
         layers=frozenset({layers}) if isinstance(layers, int) else frozenset(),
         load_bytes=load_bytes if isinstance(load_bytes, int) else None,
     )
+
+
+def _paces(connection: sqlite3.Connection, run: str) -> Paces:
+    """Return how long a run's kernels took; nothing of runs that were saved before that was."""
+    found: Paces = {}
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'kernels'").fetchone():
+        return found
+    query = "SELECT device, kernel, shape, total_ns, call_ns FROM kernels WHERE run = ?"
+    for device, kernel, shape, total_ns, call_ns in connection.execute(query, [run]):
+        times = [ns for ns in (total_ns, call_ns) if isinstance(ns, (int, float)) and isfinite(ns)]
+        if len(times) == 2 and isinstance(shape, int):
+            found.setdefault(device, {})[_text(kernel), shape] = times[0], times[1]
+    return found
 
 
 def _samples(connection: sqlite3.Connection, run: str, measures: Sequence[str], subject: str) -> tuple[Sample, ...]:
@@ -215,85 +210,3 @@ def _samples(connection: sqlite3.Connection, run: str, measures: Sequence[str], 
         values.setdefault((forward, device), {})[Key(measure, about)] = value
     devices = sorted({device for _, device in values})
     return tuple(Sample(keyed, 0, devices.index(device)) for (_, device), keyed in values.items())
-
-
-def _run_row(report: Report, origin: Origin) -> dict[str, Any]:
-    setting = setting_of([report])
-    return {
-        "id": origin.run,
-        "trace_sha256": origin.trace_sha256,
-        "commit_sha": origin.commit,
-        "label": origin.label,
-        "trace": PurePath(report.trace.path).name,
-        "saved_at": origin.saved_at,
-        "gpu": _BETWEEN.join(setting.gpus) or None,
-        "forwards": sum(not forward.warmup for forward in report.forwards),
-        "layers": max(setting.layers, default=None),
-        "load_bytes": setting.load_bytes,
-        "product_version": report.trace.product_version,
-        "traceview_version": traceview.__version__,
-    }
-
-
-def _measure_rows(report: Report, run: str) -> Iterator[dict[str, Any]]:
-    """Yield a row per forward and measure, of warm-up too."""
-    syncs = None if "api_calls" in report.trace.missing else report.syncs
-    for forward in report.forwards:
-        (sample,) = sample_forwards([replace(forward, warmup=False)], syncs)
-        place = {"run": run, "forward": forward.index, "device": forward.device}
-        for key, value in sample.values.items():
-            yield place | {
-                "measure": key.measure,
-                "subject": key.subject,
-                "value": float(value),
-                "unit": MEASURES[key.measure].unit,
-                "warmup": int(forward.warmup),
-            }
-
-
-_COLUMNS: Mapping[str, tuple[dict[str, type], str | tuple[str, ...]]] = {
-    "runs": (
-        {
-            "id": str,
-            "trace_sha256": str,
-            "commit_sha": str,
-            "label": str,
-            "trace": str,
-            "saved_at": str,
-            "gpu": str,
-            "forwards": int,
-            "layers": int,
-            "load_bytes": int,
-            "product_version": str,
-            "traceview_version": str,
-        },
-        "id",
-    ),
-    "measures": (
-        {
-            "run": str,
-            "forward": int,
-            "device": int,
-            "measure": str,
-            "subject": str,
-            "value": float,
-            "unit": str,
-            "warmup": int,
-        },
-        ("run", "forward", "device", "measure", "subject"),
-    ),
-    "findings": (
-        {"run": str, "finding": str, "severity": str, "cost_ns": int, "share": float},
-        ("run", "finding"),
-    ),
-}
-"""Tables with their columns and primary keys."""
-
-
-def _create(database: Any) -> None:
-    """Make the tables that are missing, and the view."""
-    for name, (columns, key) in _COLUMNS.items():
-        links = [] if name == "runs" else [("run", "runs", "id")]
-        database[name].create(columns, pk=key, foreign_keys=links, if_not_exists=True)
-    if "measured" not in database.view_names():
-        database.create_view("measured", _VIEW)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from noisy_traces import Noise, noisy_trace
 
 from traceview.analysis.report import build_report
 from traceview.cli import run
@@ -204,6 +205,24 @@ def test_a_commit_is_saved_by_its_full_name_however_it_was_typed(
     for typed in ("a\nb", "two words", "--all"):
         assert traceview("save", HEALTHY, "--to", database, "--commit", typed) == 2
         assert "is no name of a commit" in capsys.readouterr().err
+
+
+def test_what_clocks_change_is_no_change_between_saved_runs_either(
+    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, slower in enumerate((1.0, 1.1, 1.4)):
+        noise = Noise(compute_ns=1_290_000 * slower)
+        trace = noisy_trace(tmp_path / f"{number}.sqlite", number, forwards=5, noise=noise)
+        assert traceview("save", trace, "--to", database, "--commit", f"c{number}") == 0
+    capsys.readouterr()
+    assert traceview("history", database, "--measure", "compute_busy", "--format", "json") == 0
+    verdicts = [one["verdict"] for one in json.loads(capsys.readouterr().out)["runs"]]
+    assert verdicts == ["same", "same", "regressed"]
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("DROP TABLE kernels")
+    assert traceview("history", database, "--measure", "compute_busy", "--format", "json") == 0
+    verdicts = [one["verdict"] for one in json.loads(capsys.readouterr().out)["runs"]]
+    assert verdicts == ["same", "regressed", "regressed"]
 
 
 def test_a_label_ends_up_harmless_on_the_terminal(database: Path, capsys: pytest.CaptureFixture[str]) -> None:

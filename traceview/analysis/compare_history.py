@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from traceview.analysis.compare import compare_samples
+from traceview.analysis.compare_clocks import pace_change
 from traceview.analysis.compare_measures import Key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from traceview.analysis.compare import Row
+    from traceview.analysis.compare_clocks import Paces
     from traceview.analysis.compare_measures import Sample
     from traceview.analysis.compare_setting import Setting
 
@@ -42,6 +44,10 @@ class SavedRun(Protocol):
     @property
     def samples(self) -> tuple[Sample, ...]:
         """Return its forwards."""
+
+    @property
+    def paces(self) -> Paces:
+        """Return how long its kernels take."""
 
 
 @dataclass(frozen=True)
@@ -77,5 +83,6 @@ def follow(runs: Sequence[SavedRun], measure: str, subject: str = "") -> Followe
 
 def _row(base: SavedRun, new: SavedRun, key: Key) -> Row:
     before, after = ([sample for sample in run.samples if sample.device == 0] for run in (base, new))
-    rows = compare_samples(before, after, settings=(base.setting, new.setting))
+    clocks = {0: pace_change(base.paces.get(0, {}), new.paces.get(0, {}))}
+    rows = compare_samples(before, after, settings=(base.setting, new.setting), clocks=clocks)
     return next(row for row in rows if (row.measure, row.subject) == key)

@@ -32,12 +32,15 @@ def command(path: Path, database: Path, label: str | None, commit: str | None, *
       traceview save run.sqlite --to runs.db --label nightly
       traceview save run.sqlite --to runs.db --label nightly --commit 1f3c9d2
     """
-    from traceview.history import Origin, content_hash, open_history, save_report
+    from traceview.analysis.compare_clocks import paces_of
+    from traceview.history import content_hash, open_history, save_report
+    from traceview.history_tables import Origin
 
     check_output(database, force=True, inputs=[path], option="--to")
     if commit and (not commit.isprintable() or commit.startswith("-") or commit != "".join(commit.split())):
         raise UsageError(f"--commit {commit!r} is no name of a commit", "write it as --commit 1f3c9d2")
-    report = capture(path, chosen).report
+    captured = capture(path, chosen)
+    report = captured.report
     origin = Origin(
         trace_sha256=content_hash(path),
         commit=(_git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}") or commit)
@@ -47,7 +50,7 @@ def command(path: Path, database: Path, label: str | None, commit: str | None, *
         saved_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
     with open_history(database, create=True) as connection:
-        replaced = save_report(connection, report, origin)
+        replaced = save_report(connection, report, origin, paces_of([(captured.trace, report.forwards)]))
     measured = sum(not forward.warmup for forward in report.forwards)
     done = "Replaced" if replaced else "Saved"
     of_commit = f", commit {origin.commit[:12]}" if origin.commit else ", without a commit"
