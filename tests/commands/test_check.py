@@ -177,8 +177,9 @@ def test_3_where_there_are_too_few_samples_for_the_baseline() -> None:
 
 def test_what_cannot_be_judged_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     check(FAULTY, "--baseline", HEALTHY, "--forwards", "3:")
-    assert capsys.readouterr().out.startswith(
-        "Cannot judge: Cannot tell: 2 against 2 samples where it takes 3 a side, so capture more.\n"
+    written = " ".join(capsys.readouterr().out.split())
+    assert written.startswith(
+        f"Cannot judge: Cannot tell: 2 against 2 samples where it takes 3 a side, so capture more. {FAULTY} "
     )
 
 
