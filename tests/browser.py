@@ -63,6 +63,7 @@ def complaints(driver: Any) -> list[str]:
 
 
 def requests(driver: Any) -> list[str]:
-    """Return every address that was asked for, the page itself included."""
+    """Return every address that pages asked for, the page itself included, but for the browser's own pages."""
     events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    return [one["params"]["request"]["url"] for one in events if one["method"] == "Network.requestWillBeSent"]
+    asked = [one["params"] for one in events if one["method"] == "Network.requestWillBeSent"]
+    return [one["request"]["url"] for one in asked if not one["documentURL"].startswith("chrome://")]
