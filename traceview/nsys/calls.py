@@ -37,8 +37,8 @@ class ApiRows:
     """sorted process ids that made calls"""
     keys: Ints
     """sorted (process, correlation id) keys"""
-    rows: Ints
-    """for each key, the row of its call"""
+    rows: Ints | None
+    """for each key, the row of its call; None where that is the place of the key"""
 
     @property
     def traced(self) -> Ints:
@@ -53,7 +53,8 @@ class ApiRows:
             part = slice(first, first + _FIND_ROWS)
             key = _keys(self.processes, process[part], correlation[part])
             at = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
-            found[part] = np.where((key >= 0) & (self.keys[at] == key), self.rows[at], -1)
+            rows = at if self.rows is None else self.rows[at]
+            found[part] = np.where((key >= 0) & (self.keys[at] == key), rows, -1)
         return found
 
 
@@ -67,12 +68,12 @@ def read_api(database: Database, keep: Callable[[Table], Flags] | None = None) -
     if order is not None:
         table = {name: values[order] for name, values in table.items()}
     starts = run_starts(table["tid"])
-    process = process_of(table["tid"][starts])
-    processes = distinct(process)
-    table = _merge_backtraces(table)
-    starts = run_starts(table["tid"])
+    processes = distinct(process_of(table["tid"][starts]))
+    merged = _merge_backtraces(table)
+    if merged is not table:
+        table, starts = merged, run_starts(merged["tid"])
     process = spread(process_of(table["tid"][starts]), starts, len(table["tid"]))
-    keys, rows = _sorted_keys(_keys(processes, process, table["correlation"]))
+    keys, rows = _ordered_keys(_keys(processes, process, table["correlation"]))
     return ApiRows(table, processes, keys, rows)
 
 
@@ -99,10 +100,18 @@ def _keys(processes: Ints, process: Ints, correlation: Ints) -> Ints:
         return np.full(len(process), -1, dtype=np.int64)
     valid = (correlation > 0) & (correlation < _MAX_CORRELATION)
     if len(processes) == 1:
-        return np.where(valid & (process == processes[0]), correlation, np.int64(-1))
+        valid &= process == processes[0]
+        return correlation if valid.all() else np.where(valid, correlation, -1)
     index = np.minimum(np.searchsorted(processes, process), len(processes) - 1)
     valid &= processes[index] == process
     return np.where(valid, index * _MAX_CORRELATION + correlation, -1)
+
+
+def _ordered_keys(keys: Ints) -> tuple[Ints, Ints | None]:
+    """Return the keys that are not -1 in ascending order, and the row of each, None where they stand so already."""
+    if np.all(keys >= 0) and np.all(keys[1:] >= keys[:-1]):
+        return keys, None
+    return _sorted_keys(keys)
 
 
 def _sorted_keys(keys: Ints) -> tuple[Ints, Ints]:

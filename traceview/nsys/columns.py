@@ -7,16 +7,16 @@ way, which can also say what is wrong.
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import suppress
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from traceview.errors import InputError
 from traceview.nsys.database import EXPORT_AGAIN, readable
 from traceview.nsys.schema import REQUIRED
+from traceview.nsys.streaming import BATCH_ROWS, Block, UntypedError, select, stream_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 STREAMED_BYTES = 16 << 20
 """Size of an export from which loading the driver that hands out whole columns pays."""
 
-_BATCH_ROWS = 65_536
 _SPARE = 1.1
 """Room for a column is made for this many times the rows that it seems to have."""
 
@@ -57,24 +56,11 @@ def read_columns(database: Database, source: Source, keep: Callable[[Table], Fla
         return _collect(_complete(database, table, blocks, strict), source, held, keep)
 
     if database.size >= STREAMED_BYTES:
-        with suppress(_UntypedError):
-            return collect(_streamed(database, table, defaults))
+        with suppress(UntypedError):
+            return collect(stream_table(database, table, defaults))
     _check_types(database, table, defaults)
     with readable(database.path, table):
         return collect(_selected(database, table, defaults))
-
-
-class Block(NamedTuple):
-    """Some rows of a table."""
-
-    rows: int
-    columns: dict[str, Ints]
-    share: float
-    """about which part of the table it is, 0 where nobody knows"""
-
-
-class _UntypedError(Exception):
-    """A column holds something else than integers, or the file is damaged: SQLite itself can say what."""
 
 
 def _complete(database: Database, table: str, blocks: Iterable[Block], strict: Mapping[str, Field]) -> Iterator[Block]:
@@ -94,51 +80,9 @@ def _bounds(values: Ints) -> tuple[int, int]:
     return (int(values.min()), int(values.max())) if len(values) else (0, 0)
 
 
-def _streamed(database: Database, table: str, defaults: Mapping[str, int]) -> Iterator[Block]:
-    """Yield a table's columns in batches; raises ``_UntypedError`` where one is no column of integers."""
-    import adbc_driver_manager
-    import adbc_driver_sqlite
-    import nanoarrow
-
-    rows = _last_row(database, table)
-    try:
-        with (
-            adbc_driver_sqlite.connect(database.uri) as opened,
-            adbc_driver_manager.AdbcConnection(opened) as connection,
-            adbc_driver_manager.AdbcStatement(connection) as statement,
-        ):
-            statement.set_options(**{"adbc.sqlite.query.batch_rows": str(_BATCH_ROWS)})
-            statement.set_sql_query(_query(table, defaults))
-            handle, _ = statement.execute_query()
-            with nanoarrow.ArrayStream(handle) as stream:
-                if any(field.type != nanoarrow.Type.INT64 for field in stream.schema.fields):
-                    raise _UntypedError
-                for batch in stream.iter_chunks():
-                    columns = [np.asarray(column.buffer(1))[: len(batch)] for column in batch.iter_children()]
-                    yield Block(
-                        len(batch), dict(zip(defaults, columns, strict=False)), len(batch) / rows if rows else 0.0
-                    )
-    except (adbc_driver_manager.Error, RuntimeError) as error:  # nanoarrow's own error is a RuntimeError
-        raise _UntypedError from error
-
-
-def _last_row(database: Database, table: str) -> int:
-    """Return the highest row number of a table, about how many rows it has; 0 where it has no row numbers."""
-    try:
-        [(number,)] = database.connection.execute(f'SELECT MAX(rowid) FROM "{table}"')  # noqa: S608
-    except sqlite3.Error:
-        return 0
-    return max(int(number or 0), 0)
-
-
-def _query(table: str, defaults: Mapping[str, int]) -> str:
-    expressions = [f'COALESCE("{name}", {default})' for name, default in defaults.items()] or ["0"]
-    return f'SELECT {", ".join(expressions)} FROM "{table}"'  # noqa: S608
-
-
 def _selected(database: Database, table: str, defaults: Mapping[str, int]) -> Iterator[Block]:
-    cursor = database.connection.execute(_query(table, defaults))
-    while rows := cursor.fetchmany(_BATCH_ROWS):
+    cursor = database.connection.execute(select(table, defaults))
+    while rows := cursor.fetchmany(BATCH_ROWS):
         flat = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=len(rows) * max(len(defaults), 1))
         yield Block(len(rows), dict(zip(defaults, flat.reshape(len(rows), -1).T, strict=False)), 0.0)
 

@@ -38,7 +38,7 @@ class NameTable:
         """Return the index of each id's text; an id without text is named ``[unknown ID]``, a negative one is -1."""
         known = distinct(ids)
         dense = [self.add(texts.get(number, f"[unknown {number}]")) if number >= 0 else -1 for number in known.tolist()]
-        return indices(dense)[positions(known, ids)]
+        return translated(ids, known, indices(dense))
 
 
 def distinct(values: Ints) -> Ints:
@@ -67,6 +67,15 @@ def positions(known: Ints, values: Ints) -> Ints:
         table[np.subtract(known, first, dtype=np.int64)] = np.arange(len(known))
         return table[np.subtract(values, first, dtype=np.int64)]
     return np.searchsorted(known, values)
+
+
+def translated(values: Ints, known: Ints, meanings: Ints) -> Ints:
+    """Return the meaning of each value; ``meanings`` are those of the sorted distinct values."""
+    if len(known) and known[0] >= 0 and known[-1] < _TABLE_SIZE:
+        table = np.zeros(int(known[-1]) + 1, dtype=meanings.dtype)
+        table[known] = meanings
+        return table[values]
+    return meanings[positions(known, values)]
 
 
 def small(values: Any) -> Ints:
@@ -102,7 +111,9 @@ def index_threads(groups: Iterable[Ints]) -> tuple[tuple[Thread, ...], list[Ints
 
 
 def spread(values: Ints, starts: Ints, rows: int) -> Ints:
-    """Return the value of each row's run, for runs that start at some rows."""
+    """Return the value of each row's run, for runs that start at some rows; takes no memory where all are the same."""
+    if len(values) and (values == values[0]).all():
+        return np.broadcast_to(values[0], rows)
     return np.repeat(values, np.diff(starts, append=rows))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from traceview.model import Direction, Kind, Memory, Migrations, Operations
 from traceview.nsys import schema
 from traceview.nsys.columns import read_columns
-from traceview.nsys.names import distinct, positions, process_of, run_starts, small, spread
+from traceview.nsys.names import distinct, process_of, run_starts, small, spread, translated
 from traceview.nsys.order import time_order
 
 if TYPE_CHECKING:
@@ -79,10 +79,11 @@ def make_operations(
     for name in _COLUMNS:
         # a table's column is dropped as soon as it is joined: a large trace's tables would stand in memory twice
         parts = [
-            table.pop(name, np.repeat(small([_DEFAULTS.get(name, 0)]), rows))
+            table.pop(name, np.broadcast_to(small(_DEFAULTS.get(name, 0)), rows))
             for rows, table in zip(lengths, tables.values(), strict=True)
         ]
-        columns[name] = np.concatenate(parts)
+        # the columns of a table without rows would widen those of the others
+        columns[name] = np.concatenate([part for part in parts if len(part)] or parts)
     np.maximum(columns["end"], columns["start"], out=columns["end"])
     order = time_order(columns["start"], lambda rows: [columns[name][rows] for name in _TIES])
     if order is not None:
@@ -150,14 +151,15 @@ def _causes(database: Database) -> dict[int, int]:
 def _look_up(values: Ints, meaning: dict[int, int]) -> Ints:
     """Return the meaning of each value, -1 for those that have none."""
     known = distinct(values)
-    dense = np.array([meaning.get(number, -1) for number in known.tolist()], dtype=np.int64)
-    return small(dense[positions(known, values)])
+    return translated(values, known, small([meaning.get(number, -1) for number in known.tolist()]))
 
 
 def _host_side(direction: Ints, source: Ints, target: Ints) -> Ints:
     """Return the memory kind of a copy's host side; of a copy between hosts the pageable one, else ``DEVICE``."""
-    either = np.where(source == Memory.PAGEABLE, source, target)
-    choices = [(Direction.H2D, source), (Direction.D2H, target), (Direction.H2H, either)]
-    inside = np.isin(direction, (Direction.D2D, Direction.P2P))
-    host = np.select([direction == way for way, _ in choices], [side for _, side in choices], Memory.UNKNOWN)
-    return small(np.where(inside, int(Memory.DEVICE), host))
+    host = np.full(len(direction), int(Memory.UNKNOWN), dtype="int8")
+    for way, side in ((Direction.H2D, source), (Direction.D2H, target), (Direction.H2H, target)):
+        np.copyto(host, side, where=direction == int(way))
+    np.copyto(host, source, where=(direction == int(Direction.H2H)) & (source == int(Memory.PAGEABLE)))
+    for way in (Direction.D2D, Direction.P2P):
+        host[direction == int(way)] = int(Memory.DEVICE)
+    return host
