@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceview.analysis.events import pair_waits
+from traceview.analysis.replay_waits import add_waits
 from traceview.analysis.roles import Role
-from traceview.model import CallKind, Kind
+from traceview.model import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,13 +70,13 @@ class Graph:
     calls: dict[int, Call]
 
 
-def build_graph(trace: Trace, forward: Forward) -> Graph:
-    """Return the dependency graph of one forward on one device."""
+def build_graph(trace: Trace, forward: Forward, pairs: Ints | None = None) -> Graph:
+    """Return the dependency graph of one forward on one device; ``pairs`` are those of the trace's waits, if known."""
     operations = _operations(trace, forward)
     calls = _calls(trace, forward, operations)
     _order_streams_and_engines(trace, operations)
-    _order_events(trace, operations)
-    _add_waits(trace, calls, operations)
+    _order_events(trace, operations, pair_waits(trace) if pairs is None else pairs)
+    add_waits(trace, calls, operations)
     for node in operations.values():
         # an edge that the measured times contradict is none: the device had another engine for it
         node.after = [row for row in node.after if _end(operations[row]) <= node.start]
@@ -172,19 +173,14 @@ def _measure_lags(operations: dict[int, Operation], calls: dict[int, Call]) -> N
 
 def _operations(trace: Trace, forward: Forward) -> dict[int, Operation]:
     table = trace.operations
-    rows = zip(forward.operations.tolist(), forward.role.tolist(), forward.layer.tolist(), strict=True)
+    rows = forward.operations
+    columns = (rows, table.start[rows], table.end[rows] - table.start[rows], table.launch[rows])
+    named = (forward.role, forward.layer, table.stream[rows])
     return {
-        row: Operation(
-            row=row,
-            start=int(table.start[row]),
-            duration=int(table.end[row] - table.start[row]),
-            launch=int(table.launch[row]),
-            role=Role(role),
-            layer=layer,
-            stream=int(table.stream[row]),
-            after=[],
+        row: Operation(row, start, duration, launch, Role(role), layer, stream, after=[])
+        for row, start, duration, launch, role, layer, stream in zip(
+            *(column.tolist() for column in (*columns, *named)), strict=True
         )
-        for row, role, layer in rows
     }
 
 
@@ -199,8 +195,9 @@ def _calls(trace: Trace, forward: Forward, operations: dict[int, Operation]) -> 
     rows = np.arange(int(launches[0]), until + 1)
     calls: dict[int, Call] = {}
     last: dict[int, int] = {}
-    for row in rows[np.isin(table.thread[rows], threads)].tolist():
-        start, end, thread = int(table.start[row]), int(table.end[row]), int(table.thread[row])
+    rows = rows[np.isin(table.thread[rows], threads)]
+    columns = (column[rows].tolist() for column in (table.start, table.end, table.thread))
+    for row, start, end, thread in zip(rows.tolist(), *columns, strict=True):
         before = last.get(thread, start)
         calls[row] = Call(row, start, end, thread, end - start, start - before, [])
         last[thread] = max(end, before)
@@ -209,27 +206,30 @@ def _calls(trace: Trace, forward: Forward, operations: dict[int, Operation]) -> 
 
 def _order_streams_and_engines(trace: Trace, operations: dict[int, Operation]) -> None:
     """Let operations follow the one before on their stream, and copies the one before in their direction."""
-    table = trace.operations
+    rows = sorted(operations, key=lambda one: (operations[one].start, one))
+    kinds, directions = trace.operations.kind[rows].tolist(), trace.operations.direction[rows].tolist()
     last: dict[tuple[str, int], int] = {}
-    for row in sorted(operations, key=lambda one: (operations[one].start, one)):
+    for row, kind, direction in zip(rows, kinds, directions, strict=True):
         keys = [("stream", operations[row].stream)]
-        if table.kind[row] == Kind.COPY:
-            keys.append(("engine", int(table.direction[row])))
+        if kind == int(Kind.COPY):
+            keys.append(("engine", direction))
         for key in keys:
             if key in last:
                 operations[row].after.append(last[key])
             last[key] = row
 
 
-def _order_events(trace: Trace, operations: dict[int, Operation]) -> None:
+def _order_events(trace: Trace, operations: dict[int, Operation], pairs: Ints) -> None:
     """Let what a stream was given after a wait follow what the other stream was given before the record."""
     waits, records, table = trace.event_waits, trace.event_records, trace.operations
+    launched = [node.launch for node in operations.values()]
     by_stream: dict[int, list[int]] = {}
     for row in sorted(operations, key=lambda one: operations[one].launch):
         by_stream.setdefault(operations[row].stream, []).append(row)
     launches = {stream: table.launch[rows] for stream, rows in by_stream.items()}
-    pairs = pair_waits(trace)
-    for wait in np.flatnonzero((pairs >= 0) & (waits.call >= 0)).tolist():
+    # waits stand in the order of their calls; what is no later than the first launch, or after the last, orders nothing
+    low, high = np.searchsorted(waits.call, (max(min(launched), 0), max(launched) + 1))
+    for wait in (low + np.flatnonzero(pairs[low:high] >= 0)).tolist():
         source, target = int(records.stream[pairs[wait]]), int(waits.stream[wait])
         if source not in by_stream or target not in by_stream:
             continue
@@ -237,26 +237,6 @@ def _order_events(trace: Trace, operations: dict[int, Operation]) -> None:
         after = int(np.searchsorted(launches[target], waits.call[wait]))
         if before >= 0 and after < len(by_stream[target]):
             operations[by_stream[target][after]].after.append(by_stream[source][before])
-
-
-def _add_waits(trace: Trace, calls: dict[int, Call], operations: dict[int, Operation]) -> None:
-    """Let synchronise calls end after what was launched before them and had ended when they returned."""
-    synced = dict(zip(trace.stream_syncs.call.tolist(), trace.stream_syncs.stream.tolist(), strict=True))
-    rows = np.array(sorted(operations, key=lambda one: operations[one].launch), dtype=np.int64)
-    launches = trace.operations.launch[rows]
-    ends = trace.operations.end[rows]
-    streams = trace.operations.stream[rows]
-    for call in calls.values():
-        if trace.calls.kind[call.row] != CallKind.SYNC:
-            continue
-        before = np.arange(len(rows)) < np.searchsorted(launches, call.row)
-        before &= (launches >= 0) & (ends <= call.end)
-        if call.row in synced:
-            before &= streams == synced[call.row]
-        if before.any():
-            latest = np.flatnonzero(before)[np.argmax(ends[before])]
-            call.waits_for = [int(rows[latest])]
-            call.duration = call.end - max(call.start, int(ends[latest]))
 
 
 def rows_of(graph: Graph, role: Role) -> Ints:

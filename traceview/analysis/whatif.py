@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceview.analysis.events import pair_waits
 from traceview.analysis.link_causes import attainable_rates
 from traceview.analysis.replay import Call, Graph, Operation, build_graph, makespan
 from traceview.analysis.roles import Role
@@ -42,39 +44,50 @@ def predict(trace: Trace, known: Measured, edits: Sequence[str]) -> tuple[WhatIf
         raise UsageError(f"unknown what-if {unknown[0]!r}", f"there is: {', '.join(EDITS)}")
     measured = [forward for forward in known.forwards if not forward.warmup]
     combinations = [(edit,) for edit in edits] + ([tuple(edits)] if len(edits) > 1 else [])
-    return tuple(_predict(trace, measured, known, chosen) for chosen in combinations) if measured else ()
-
-
-def _predict(trace: Trace, forwards: Sequence[Forward], known: Measured, edits: tuple[str, ...]) -> WhatIf:
+    if not measured or not combinations:
+        return ()
+    pairs, submission = pair_waits(trace), _submission(trace)
+    before = round(median(makespan(build_graph(trace, forward, pairs)) for forward in measured))
     rates = attainable_rates(trace, known.link)
-    graphs = [build_graph(trace, forward) for forward in forwards]
-    before = round(median(makespan(graph) for graph in graphs))
-    for forward, graph in zip(forwards, graphs, strict=True):
-        edit = _Edit(trace, forward, known.blocking, rates.get(forward.device))
-        for name in edits:
-            EDITS[name](edit, graph)
-        if edit.rate_missed:
-            return WhatIf(edits, before, None, UNKNOWN_RATE)
-    return WhatIf(edits, before, round(median(makespan(graph) for graph in graphs)), None)
+    found = []
+    for chosen in combinations:
+        edited = [_Edit(trace, forward, known.blocking, rates.get(forward.device), submission) for forward in measured]
+        makespans = [one.makespan(build_graph(trace, one.forward, pairs), chosen) for one in edited]
+        if any(one.rate_missed for one in edited):
+            found.append(WhatIf(chosen, before, None, UNKNOWN_RATE))
+        else:
+            found.append(WhatIf(chosen, before, round(median(makespans)), None))
+    return tuple(found)
 
 
+def _submission(trace: Trace) -> int:
+    """Return the host time in ns of a typical asynchronous copy call that copies no pageable memory."""
+    submits = trace.calls.kind == int(CallKind.ASYNC_COPY)
+    operations = trace.operations
+    submits[operations.launch[(operations.memory == int(Memory.PAGEABLE)) & (operations.launch >= 0)]] = False
+    durations = trace.calls.end[submits] - trace.calls.start[submits]
+    return round(float(np.median(durations))) if len(durations) else USUAL_SUBMISSION_NS
+
+
+@dataclass
 class _Edit:
     """What edits know beside the graph."""
 
-    def __init__(self, trace: Trace, forward: Forward, blocking: BlockingCalls, rate: float | None) -> None:
-        self.trace = trace
-        self.forward = forward
-        self.blocking = blocking
-        self.rate = rate
-        """GB/s that large pinned copies get, None where nothing tells"""
-        self.rate_missed = False
-        """whether an edit asked for that rate in vain"""
-        submits = trace.calls.kind == CallKind.ASYNC_COPY
-        operations = trace.operations
-        pageable = operations.launch[(operations.memory == Memory.PAGEABLE) & (operations.launch >= 0)]
-        submits[pageable] = False
-        durations = (trace.calls.end - trace.calls.start)[submits]
-        self.submission = round(float(np.median(durations))) if len(durations) else USUAL_SUBMISSION_NS
+    trace: Trace
+    forward: Forward
+    blocking: BlockingCalls
+    rate: float | None
+    """GB/s that large pinned copies get, None where nothing tells"""
+    submission: int
+    """host time of an asynchronous copy call in ns"""
+    rate_missed: bool = False
+    """whether an edit asked for that rate in vain"""
+
+    def makespan(self, graph: Graph, edits: Sequence[str]) -> int:
+        """Return what the forward takes with some edits of its graph."""
+        for name in edits:
+            EDITS[name](self, graph)
+        return makespan(graph)
 
     def copies(self, graph: Graph) -> list[Operation]:
         """Return the graph's load copies in start order."""
