@@ -31,10 +31,12 @@ class Intervals(NamedTuple):
         return int((self.end - self.start).sum())
 
 
+_NOTHING = np.empty(0, dtype=np.int64)
+
+
 def empty() -> Intervals:
     """Return the set without members."""
-    nothing = np.empty(0, dtype=np.int64)
-    return Intervals(nothing, nothing)
+    return Intervals(_NOTHING, _NOTHING)
 
 
 def union(start: ArrayLike, end: ArrayLike) -> Intervals:
@@ -52,6 +54,8 @@ def union(start: ArrayLike, end: ArrayLike) -> Intervals:
         starts, ends = starts[kept], ends[kept]
     if not len(starts):
         return empty()
+    if np.all(starts[1:] > ends[:-1]):
+        return Intervals(starts, ends)  # a set already, as most of what runs on one stream is
     if np.any(starts[1:] < starts[:-1]):
         order = np.argsort(starts, kind="stable")
         starts, ends = starts[order], ends[order]
@@ -72,10 +76,15 @@ def intersect(a: Intervals, b: Intervals) -> Intervals:
     """
     if not len(a.start) or not len(b.start):
         return empty()
-    first = np.searchsorted(b.end, a.start, side="right")
-    count = np.maximum(np.searchsorted(b.start, a.end, side="left") - first, 0)
-    of_a = np.repeat(np.arange(len(a.start)), count)
-    of_b = np.arange(len(of_a)) + np.repeat(first - (np.cumsum(count) - count), count)
+    if len(a.start) > len(b.start):
+        a, b = b, a  # each member of one is looked for among those of the other
+    first = b.end.searchsorted(a.start, side="right")
+    count = np.maximum(b.start.searchsorted(a.end, side="left") - first, 0)
+    total = count.cumsum()
+    if not total[-1]:
+        return empty()
+    of_a = np.arange(len(count)).repeat(count)
+    of_b = np.arange(len(of_a)) + (first - (total - count)).repeat(count)
     return Intervals(np.maximum(a.start[of_a], b.start[of_b]), np.minimum(a.end[of_a], b.end[of_b]))
 
 
@@ -133,8 +142,8 @@ def coverage(a: Intervals, low: ArrayLike, high: ArrayLike) -> Ints:
 
 def _members(a: Intervals, low: int, high: int) -> Intervals:
     """Return the members of ``a`` that have a part inside ``[low, high)``, uncut."""
-    first = int(np.searchsorted(a.end, low, side="right"))
-    last = max(int(np.searchsorted(a.start, high, side="left")), first)
+    first = int(a.end.searchsorted(low, side="right"))
+    last = max(int(a.start.searchsorted(high, side="left")), first)
     return Intervals(a.start[first:last], a.end[first:last])
 
 
@@ -171,20 +180,48 @@ def innermost(start: ArrayLike, end: ArrayLike, at: ArrayLike) -> Ints:
     Intervals may be nested, overlap partly or share a start (then the shorter one is inside). Of equal intervals the
     later in the input wins.
     """
+    return cut(start, end).at(at)
+
+
+class Segments(NamedTuple):
+    """Time cut where the innermost of some intervals changes."""
+
+    begin: Ints
+    """when each segment begins; it lasts until the next one"""
+    label: Ints
+    """the innermost interval before the first segment (-1) and in each, -1 where there is none"""
+
+    def at(self, at: ArrayLike) -> Ints:
+        """Return the innermost interval of each instant, or -1."""
+        instants = np.asarray(at, dtype=np.int64)
+        found: Ints
+        if np.all(instants[1:] >= instants[:-1]):
+            # many instants in order are cut at few begins sooner than each is looked for among them
+            cuts = np.searchsorted(instants, self.begin, side="left")
+            found = np.repeat(self.label, np.diff(cuts, prepend=0, append=len(instants)))
+        else:
+            found = self.label[np.searchsorted(self.begin, instants, side="right")]
+        return found
+
+
+def cut(start: ArrayLike, end: ArrayLike) -> Segments:
+    """Cut time where the innermost of some intervals changes, for many instants to be looked up: see ``innermost``."""
     starts, ends = np.asarray(start, dtype=np.int64), np.asarray(end, dtype=np.int64)
-    instants = np.asarray(at, dtype=np.int64)
-    if not len(starts) or not len(instants):
-        return np.full(instants.shape, -1, dtype=np.int64)
-    begin, label = _segments(starts, ends)
-    index = np.searchsorted(begin, instants, side="right")
-    found: Ints = np.concatenate((np.array([-1], dtype=np.int64), label))[index]
-    return found
+    begin, label = _segments(starts, ends) if len(starts) else (_NOTHING, _NOTHING)
+    return Segments(begin, np.append(-1, label))
 
 
 def _segments(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """Cut time where the innermost interval changes: the begin and the label (-1: none) of each segment."""
     order = np.lexsort((-ends, starts))
-    by_start, by_end = starts[order].tolist(), ends[order].tolist()
+    by_start, by_end = starts[order], ends[order]
+    if np.all(by_end > by_start) and np.all(by_start[1:] >= by_end[:-1]):
+        # beside each other, as ranges of one kind mostly are: each begins its own segment, and its end one of nothing
+        nothing = np.full(len(order), -1, dtype=np.int64)
+        return np.stack((by_start, by_end), axis=1).ravel(), np.stack((order, nothing), axis=1).ravel()
+    return _nested_segments(order, by_start.tolist(), by_end.tolist())
+
+
+def _nested_segments(order: Ints, by_start: list[int], by_end: list[int]) -> tuple[Ints, Ints]:
     begins: list[int] = []
     labels: list[int] = []
     open_: list[int] = []

@@ -19,7 +19,7 @@ from traceview.model import CallKind, Direction, Kind
 from traceview.report import CATEGORIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from traceview.analysis.forwards import Forward
     from traceview.model import Flags, Ints, Trace
@@ -91,14 +91,13 @@ def account(trace: Trace, forward: Forward, busy: Busy | None = None) -> Account
     spent = np.zeros(len(CATEGORIES), dtype=np.int64)
     np.add.at(spent, holes.category, holes.lengths)
     spent[0] = int(reach[-1]) - t0 - int(spent.sum())
-    leads = np.flatnonzero(np.isin(gaps.before, [*first.values()]))
-    stall = dict(zip(gaps.before[leads].tolist(), (gaps.end - gaps.start)[leads].tolist(), strict=True))
+    idle_ns = (gaps.end - gaps.start).tolist()
     return Accounting(
         t0_ns=t0,
         t1_ns=int(reach[-1]),
         categories=dict(zip(CATEGORIES, spent.tolist(), strict=True)),
         first_of_layer=first,
-        stall_ns={layer: stall.get(row, 0) for layer, row in first.items()},
+        stall_ns={layer: idle_ns[at] if at >= 0 else 0 for layer, at in zip(first, gaps.ahead_of(first), strict=True)},
         exposed_ns=_exposed(holes, first),
         holes=holes,
     )
@@ -118,6 +117,20 @@ class _Gaps:
         kept = chosen & (end > self.start)
         return Intervals(self.start[kept], end[kept])
 
+    def by(self, keys: Ints, chosen: Flags, until: Ints | None = None) -> dict[int, Intervals]:
+        """Return the chosen gaps of each key that has some, each cut off at its ``until``."""
+        known = keys[chosen]
+        there = sorted(set(known.tolist())) if len(known) < _FEW else np.unique(known).tolist()
+        parts = ((key, self.of(chosen & (keys == key), until)) for key in there)
+        return {key: part for key, part in parts if len(part.start)}
+
+    def ahead_of(self, first: dict[int, int]) -> list[int]:
+        """Return which gap comes before each of some operations by layer, or -1."""
+        rows = np.array([*first.values()], dtype=np.int64)
+        at = np.searchsorted(self.before, rows)
+        found: list[int] = np.where(np.append(self.before, -1)[at] == rows, at, -1).tolist()
+        return found
+
 
 class _Ledger:
     """What is left of the gaps, and what was given to which category."""
@@ -131,12 +144,15 @@ class _Ledger:
         """Give what is left inside ``to`` to a category."""
         if not len(self._left.start) or not len(to.start):
             return
-        self._given.append((category, intervals.intersect(self._left, to)))
-        self._left = intervals.subtract(self._left, to)
+        given = intervals.intersect(self._left, to)
+        if len(given.start):
+            self._given.append((category, given))
+            self._left = intervals.subtract(self._left, given)
 
     def give_rest(self, category: str) -> None:
         """Give all that is left to a category."""
-        self.give(category, self._left)
+        self._given.append((category, self._left))
+        self._left = intervals.empty()
 
     def holes(self) -> Holes:
         """Return all that was given away, in time order."""
@@ -158,74 +174,60 @@ def _give_away(trace: Trace, forward: Forward, busy: Busy, gaps: _Gaps, first: d
     launched = launch >= 0
     until = trace.calls.start[launch] if launched.any() else launch
     thread = np.where(launched, trace.calls.thread[launch], -1) if launched.any() else launch
+    by_stream = gaps.by(stream, np.ones(len(stream), dtype=bool))
+    by_thread = gaps.by(thread, launched, until)
     ledger = _Ledger(gaps)
 
     waiting = _until_loaded(trace, forward, gaps, first)
     ledger.give("load_copy", intervals.intersect(waiting, _span(trace, forward.rows(Role.LOAD))))
     ledger.give("load_gap", waiting)
-    ledger.give("stream_queue", _per(stream, lambda one: (gaps.of(stream == one), busy.stream(one))))
-    ledger.give(
-        "engine_queue", _per(stream, lambda one: (gaps.of(stream == one), _engine_waits(busy, one, gaps, stream)))
-    )
-
-    def unlaunched(doing: Callable[[int], Intervals]) -> Intervals:
-        return _per(thread[launched], lambda one: (gaps.of(thread == one, until), doing(one)))
-
-    ledger.give("sync", unlaunched(lambda one: busy.calls(one, CallKind.SYNC)))
-    ledger.give("implicit_sync", unlaunched(lambda one: busy.calls(one, CallKind.BLOCKING)))
-    ledger.give("submit", unlaunched(lambda one: busy.submitting(forward.submissions, one)))
-    ledger.give("submit", unlaunched(lambda one: busy.calls(one, CallKind.ASYNC_COPY)))
+    ledger.give("stream_queue", _during(by_stream, busy.stream))
+    ledger.give("engine_queue", _during(by_stream, lambda one: _engine_waits(busy, one, by_stream[one])))
+    ledger.give("sync", _during(by_thread, lambda one: busy.calls(one, CallKind.SYNC)))
+    ledger.give("implicit_sync", _during(by_thread, lambda one: busy.calls(one, CallKind.BLOCKING)))
+    ledger.give("submit", _during(by_thread, lambda one: busy.submitting(forward.submissions, one)))
+    ledger.give("submit", _during(by_thread, lambda one: busy.calls(one, CallKind.ASYNC_COPY)))
     ledger.give("host", gaps.of(launched, until))
     ledger.give("sm_busy", busy.kernels(forward.process, forward.device))
     ledger.give_rest("launch")
     return ledger.holes()
 
 
-def _per(keys: Ints, sets: Callable[[int], tuple[Intervals, Intervals]]) -> Intervals:
-    """Return, over all distinct keys, what each key's two sets have in common; the keys' first sets are disjoint."""
-    parts = [intervals.empty()]
-    for key in sorted(set(keys.tolist())) if len(keys) < _FEW else np.unique(keys).tolist():
-        own, other = sets(key)
-        if len(own.start):
-            parts.append(intervals.intersect(own, intervals.clip(other, int(own.start[0]), int(own.end[-1]))))
-    if len(parts) == 1:
-        return parts[0]
+def _during(gaps: Mapping[int, Intervals], sets: Callable[[int], Intervals]) -> Intervals:
+    """Return, over all keys, what a key's gaps have in common with its set; no two keys share a gap."""
+    parts = []
+    for key, own in gaps.items():
+        common = intervals.intersect(own, intervals.clip(sets(key), int(own.start[0]), int(own.end[-1])))
+        if len(common.start):
+            parts.append(common)
+    if not parts:
+        return intervals.empty()
     return intervals.union(np.concatenate([part.start for part in parts]), np.concatenate([part.end for part in parts]))
 
 
 def _until_loaded(trace: Trace, forward: Forward, gaps: _Gaps, first: dict[int, int]) -> Intervals:
     """Return the part of each gap before a layer's first compute operation in which that layer's load was not done."""
     until = np.full(len(gaps.before), np.iinfo(np.int64).min, dtype=np.int64)
-    rows = np.array([*first.values()], dtype=np.int64)
-    order = np.argsort(rows)
-    waits = np.flatnonzero(np.isin(gaps.before, rows))
-    layers = np.array([*first], dtype=np.int64)[order[np.searchsorted(rows[order], gaps.before[waits])]]
-    until[waits] = _loaded(trace, forward, layers)
+    for layer, at in zip(first, gaps.ahead_of(first), strict=True):
+        loads = forward.layer_rows(layer, Role.LOAD)
+        if at >= 0 and len(loads):
+            until[at] = trace.operations.end[loads].max()
     return gaps.of(np.ones(len(until), dtype=bool), until)
 
 
-def _loaded(trace: Trace, forward: Forward, layers: Ints) -> Ints:
-    """Return when the last load operation of each layer ended, long ago where it has none."""
-    loads = forward.role == Role.LOAD
-    known, group = np.unique(forward.layer[loads], return_inverse=True)
-    done = np.full(len(known) + 1, np.iinfo(np.int64).min, dtype=np.int64)
-    np.maximum.at(done, group, trace.operations.end[forward.operations[loads]])
-    at = np.searchsorted(known, layers)
-    return np.where(np.append(known, -1)[at] == layers, done[at], done[-1])
-
-
-def _engine_waits(busy: Busy, stream: int, gaps: _Gaps, streams: Ints) -> Intervals:
+def _engine_waits(busy: Busy, stream: int, own: Intervals) -> Intervals:
     """Return when small copies of a stream, launched and not started, waited while other streams' copies ran.
 
     Only copies that start inside a gap before an operation of that stream count, and only their wait inside the gap.
     """
     operations = busy.trace.operations
-    own = gaps.of(streams == stream)
     rows = busy.operations_on(stream)
-    low, high = np.searchsorted(operations.start[rows], (int(own.start[0]), int(own.end[-1])))
+    low, high = np.searchsorted(rows, np.searchsorted(operations.start, (int(own.start[0]), int(own.end[-1]))))
     rows = rows[low:high]
     rows = rows[(operations.kind[rows] == Kind.COPY) & (operations.n_bytes[rows] <= SMALL_COPY_BYTES)]
     rows = rows[operations.launch[rows] >= 0]
+    if not len(rows):
+        return intervals.empty()
     gap = intervals.covering(own, operations.start[rows])
     rows, gap = rows[gap >= 0], gap[gap >= 0]
     since = np.maximum(busy.trace.calls.start[operations.launch[rows]], own.start[gap])
@@ -239,15 +241,14 @@ def _engine_waits(busy: Busy, stream: int, gaps: _Gaps, streams: Ints) -> Interv
 
 def _first_of_layer(forward: Forward) -> dict[int, int]:
     """Return the row of each layer's first compute operation, in the order in which they start."""
-    compute = (forward.role == Role.COMPUTE) & (forward.layer >= 0)
-    layers, index = np.unique(forward.layer[compute], return_index=True)
-    order = np.argsort(index)
-    return dict(zip(layers[order].tolist(), forward.operations[compute][index[order]].tolist(), strict=True))
+    rows = ((layer, forward.layer_rows(layer, Role.COMPUTE)) for layer in forward.layers)
+    first = [(int(own[0]), layer) for layer, own in rows if len(own)]
+    return {layer: row for row, layer in sorted(first)}
 
 
 def _exposed(holes: Holes, first: dict[int, int]) -> dict[int, int]:
     """Return how long each layer's first compute operation waited for its load."""
-    load = np.isin(holes.category, (CATEGORIES.index("load_copy"), CATEGORIES.index("load_gap")))
+    load = (holes.category == CATEGORIES.index("load_copy")) | (holes.category == CATEGORIES.index("load_gap"))
     rows, group = np.unique(holes.before[load], return_inverse=True)
     total = np.zeros(len(rows), dtype=np.int64)
     np.add.at(total, group, holes.lengths[load])

@@ -70,7 +70,8 @@ def fit_line(n_bytes: Ints, duration_ns: Ints) -> CopyFit:
     The median duration of each size stands for it, and the slope is the median of all slopes between sizes
     (Theil-Sen), so that outliers do not count. Not identifiable where sizes vary too little or the line is no cost.
     """
-    sizes = np.unique(n_bytes[n_bytes > 0])
+    sizes = np.unique(n_bytes[np.append(True, n_bytes[1:] != n_bytes[:-1])[: len(n_bytes)]])  # most follow their like
+    sizes = sizes[sizes > 0]
     if len(sizes) < FIT_MIN_SIZES or sizes[-1] < FIT_MIN_SPREAD * sizes[0]:
         return CopyFit(identifiable=False, reason="sizes vary too little")
     order = np.lexsort((duration_ns, n_bytes))
@@ -151,7 +152,7 @@ def piece_quantiles(sizes: Ints, pieces: Ints, shares: tuple[float, ...]) -> lis
 def _histogram(sizes: Ints, pieces: Ints) -> dict[str, int]:
     """Return pieces by the power of two at or below their size."""
     bounds = np.int64(1) << np.arange(63, dtype=np.int64)
-    total = np.zeros(64, dtype=np.int64)
-    np.add.at(total, np.searchsorted(bounds, sizes, side="right"), pieces)
+    # sums of floats are exact up to 9e15 pieces
+    total = np.bincount(np.searchsorted(bounds, sizes, side="right"), weights=pieces, minlength=64)
     lower = [0, *bounds.tolist()]
     return {str(lower[power]): int(total[power]) for power in np.flatnonzero(total)}

@@ -10,6 +10,7 @@ import numpy as np
 from traceview.analysis.links import stated_ceiling
 from traceview.analysis.overlap import PAIRED_STREAMS
 from traceview.analysis.paths import PRESUMED
+from traceview.analysis.places import used
 from traceview.analysis.transfers import SMS
 from traceview.model import CallKind, Content, Direction, Kind, Memory
 from traceview.report import Abstention
@@ -104,8 +105,8 @@ def _weaknesses(trace: Trace, forwards: Sequence[Forward]) -> Iterator[Abstentio
     if forwards and all(forward.layers_from is None for forward in forwards):
         measures = "layers, first layer, exposed load, ideal, efficiency"
         yield Abstention(measures, "no range is named as a layer's load or compute", NAMING_FIX)
-    used = np.unique(trace.operations.stream)
-    places = Counter((trace.streams[one].process, trace.streams[one].device) for one in used.tolist())
+    streams = [trace.streams[one] for one in used(trace.operations.stream)]
+    places = Counter((stream.process, stream.device) for stream in streams)
     if max(places.values(), default=0) > PAIRED_STREAMS:
         reason = f"only the {PAIRED_STREAMS} busiest streams of a device are paired with each other"
         yield Abstention("overlap of the other streams", reason, "--process PID, --device N or --window A:B")

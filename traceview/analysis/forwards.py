@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +14,7 @@ from traceview import intervals
 from traceview.analysis.event_layers import find_event_layers
 from traceview.analysis.event_places import place_by_events
 from traceview.analysis.naming import Named, NamedRanges, RangeNames, compile_pattern, read_names
+from traceview.analysis.places import used
 from traceview.analysis.roles import MOVER_KERNEL, Role, find_roles, is_mover, load_streams
 from traceview.analysis.spans import Span, place_by_names
 from traceview.analysis.submissions import Submissions, find_submissions
@@ -19,7 +22,10 @@ from traceview.errors import SelectionError
 from traceview.model import Content, Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from traceview.analysis.spans import Placement
+    from traceview.intervals import Intervals
     from traceview.model import Flags, Ints, Trace
 
 _NUMBER = re.compile(r"(?<![A-Za-z0-9)\]])-\d+$|\d+$")
@@ -75,8 +81,38 @@ class Forward:
 
     def rows(self, role: Role) -> Ints:
         """Return the rows of ``Trace.operations`` that have one role, in start order."""
-        rows: Ints = self.operations[self.role == role]
+        rows: Ints = self.operations[self.role == int(role)]
         return rows
+
+    @property
+    def layers(self) -> list[int]:
+        """Return the numbers of the layers that load or compute, in ascending order."""
+        return list(dict.fromkeys(layer for layer, _ in self.by_layer[1]))
+
+    def layer_rows(self, layer: int, role: Role) -> Ints:
+        """Return the rows of ``Trace.operations`` of one layer and role, in start order."""
+        return self.operations[self._positions(layer, role)]
+
+    def loads_of(self, layer: int) -> tuple[Ints, Ints]:
+        """Return the rows of a layer's load operations, and of the ranges that name them."""
+        positions = self._positions(layer, Role.LOAD)
+        return self.operations[positions], self.ranges[positions]
+
+    def _positions(self, layer: int, role: Role) -> Ints:
+        order, parts = self.by_layer
+        return order[parts.get((layer, int(role)), slice(0))]
+
+    @cached_property
+    def by_layer(self) -> tuple[Ints, dict[tuple[int, int], slice]]:
+        """Which operations are of a layer, by layer and role, then by start; and the part of each (layer, role)."""
+        layered = np.flatnonzero(self.layer >= 0)
+        key = self.layer[layered] * len(Role) + self.role[layered]
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        begins = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
+        cuts = pairwise([*begins.tolist(), len(key)])
+        names = (divmod(one, len(Role)) for one in key[begins].tolist())
+        return layered[order], {name: slice(*cut) for name, cut in zip(names, cuts, strict=True)}
 
 
 def find_forwards(trace: Trace, options: ForwardOptions | None = None) -> tuple[Forward, ...]:
@@ -93,38 +129,50 @@ def find_forwards(trace: Trace, options: ForwardOptions | None = None) -> tuple[
     if options.layers_from == "events":
         named = NamedRanges(np.where(named.meaning == Named.FORWARD, named.meaning, int(Named.NOTHING)), named.layer)
     spans, placed = place_by_names(trace, named)
-    by_name = placed.meaning.copy()
+    by_name = placed.meaning
     if _asks_events(named, options.layers_from):
         layers = find_event_layers(trace, by_share, mover)
         spans, placed = place_by_events(trace, named, (spans, placed), layers, options.layers_per_forward)
     submissions = find_submissions(trace, named, by_name, placed)
     kept = trace.capture.kept
     first = kept.first if kept else 0
-    found = [
-        _forward(trace, spans[number], first + number, rows, placed, (by_share, mover, by_name, submissions))
-        for number, rows in _by_span_and_device(trace, placed)
-    ]
-    computing = [one for one in found if (one.role == Role.COMPUTE).any() and _tells_compute(trace, one)]
+    found = _forwards(trace, (spans, first), placed, by_name, (by_share, mover, submissions))
+    untold = _untold(trace)
+    found = [forward for forward in found if untold is not None and _tells_compute(trace, forward, untold)]
     known = kept.warmup if kept and options.warmup is None else None
-    return _select(_mark_warmup(computing, options.warmup, known), options.selected, first + len(spans))
+    return _select(_mark_warmup(found, options.warmup, known), options.selected, first + len(spans))
 
 
-def _tells_compute(trace: Trace, forward: Forward) -> bool:
-    """Return whether what computes in a forward can be told: kernels were captured, and almost all have a launch.
+def _untold(trace: Trace) -> dict[tuple[int, int], Intervals] | None:
+    """Return when kernels without a launch ran, by process and device; None where the capture lacks all kernels."""
+    operations = trace.operations
+    runs = (operations.kind == int(Kind.KERNEL)) | (operations.kind == int(Kind.GRAPH))
+    if not runs.any():
+        return None if Content.KERNELS in trace.capture.missing else {}
+    rows = np.flatnonzero(runs & (operations.launch < 0))
+    found = {}
+    for process, device in {
+        (trace.streams[one].process, trace.streams[one].device) for one in used(operations.stream[rows])
+    }:
+        here = (trace.stream_processes() == process) & (trace.stream_devices() == device)
+        own = rows[here[operations.stream[rows]]]
+        found[process, device] = intervals.union(operations.start[own], operations.end[own])
+    return found
+
+
+def _tells_compute(trace: Trace, forward: Forward, untold: dict[tuple[int, int], Intervals]) -> bool:
+    """Return whether what computes in a forward can be told: almost all kernels have a launch.
 
     Otherwise time that the device computes would look like time that it waits.
     """
+    others = untold.get((forward.process, forward.device))
+    if others is None:
+        return True
     operations = trace.operations
-    runs = np.isin(operations.kind, (Kind.KERNEL, Kind.GRAPH))
-    if not runs.any():
-        return Content.KERNELS not in trace.capture.missing
-    untold = np.flatnonzero(runs & (operations.launch < 0))
-    places = [(trace.streams[one].process, trace.streams[one].device) for one in operations.stream[untold].tolist()]
-    untold = untold[[place == (forward.process, forward.device) for place in places]]
-    works = np.concatenate((forward.rows(Role.LOAD), forward.rows(Role.COMPUTE)))
-    begin, end = operations.start[works].min(), operations.end[forward.rows(Role.COMPUTE)].max()
-    inside = intervals.clip(intervals.union(operations.start[untold], operations.end[untold]), int(begin), int(end))
-    return bool(inside.length <= UNTOLD_SHARE * (end - begin))
+    compute = forward.rows(Role.COMPUTE)
+    works = np.concatenate((forward.rows(Role.LOAD), compute))
+    begin, end = int(operations.start[works].min()), int(operations.end[compute].max())
+    return intervals.clip(others, begin, end).length <= UNTOLD_SHARE * (end - begin)
 
 
 def _asks_events(named: NamedRanges, layers_from: str | None) -> bool:
@@ -133,47 +181,74 @@ def _asks_events(named: NamedRanges, layers_from: str | None) -> bool:
     return layers_from == "events" or (layers_from is None and not both)
 
 
-def _by_span_and_device(trace: Trace, placed: Placement) -> list[tuple[int, Ints]]:
-    """Return, for each span and device, the rows of its operations in start order."""
-    devices = trace.operation_device()
+def _forwards(
+    trace: Trace,
+    named: tuple[Sequence[Span], int],
+    placed: Placement,
+    by_name: Ints,
+    known: tuple[Flags, Flags, Submissions],
+) -> list[Forward]:
+    """Return each (span, device) that computes: cut from columns of all of them, since each cut costs little."""
+    spans, first = named
+    by_share, mover, submissions = known
+    rows, begins = _by_span_and_device(trace, placed)
+    number = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(rows)))
+    role = find_roles(trace, rows, number, placed.meaning[rows], by_share, mover[rows])
+    layer = np.where((role == int(Role.LOAD)) | (role == int(Role.COMPUTE)), placed.layer[rows], -1)
+    columns = (rows, role, layer, placed.range[rows])
+    numbers, origins = placed.span[rows[begins]].tolist(), _origins(placed, by_name, rows, begins)
+    cuts = pairwise([*begins.tolist(), len(rows)])
+    return [
+        _forward(trace, (spans[at], first + at), origin, [column[low:high] for column in columns], submissions)
+        for at, origin, (low, high) in zip(numbers, origins, cuts, strict=True)
+        if (role[low:high] == int(Role.COMPUTE)).any()
+    ]
+
+
+def _by_span_and_device(trace: Trace, placed: Placement) -> tuple[Ints, Ints]:
+    """Return the rows of operations by span and device, in start order, and where those of each pair begin."""
     inside = np.flatnonzero(placed.span >= 0)
-    order = inside[np.lexsort((inside, devices[inside], placed.span[inside]))]
-    if not len(order):
-        return []
-    changes = (placed.span[order][1:] != placed.span[order][:-1]) | (devices[order][1:] != devices[order][:-1])
-    return [(int(placed.span[rows[0]]), rows) for rows in np.split(order, np.flatnonzero(changes) + 1)]
+    devices, device = np.unique(trace.stream_devices(), return_inverse=True)
+    key = placed.span[inside].astype(np.int64) * max(len(devices), 1) + device[trace.operations.stream[inside]]
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    return inside[order], np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
 
 
 def _forward(
-    trace: Trace, span: Span, index: int, rows: Ints, placed: Placement, known: tuple[Flags, Flags, Ints, Submissions]
+    trace: Trace, place: tuple[Span, int], origin: str | None, parts: Sequence[Ints], submissions: Submissions
 ) -> Forward:
-    by_share, mover, by_name, submissions = known
-    meaning = placed.meaning[rows]
-    role = find_roles(trace.operations.take(rows), meaning, by_share, mover[rows])
-    layered = (meaning > Named.FORWARD) & (placed.layer[rows] >= 0)
+    span, index = place
+    operations, role, layer, ranges = parts
     return Forward(
         name=span.name,
         index=index,
         process=trace.threads[span.thread].process,
-        device=trace.streams[int(trace.operations.stream[rows[0]])].device,
+        device=trace.streams[int(trace.operations.stream[operations[0]])].device,
         thread=span.thread,
         warmup=False,
         start=span.start,
         end=span.end,
-        layers_from=_origin(by_name[rows][layered] > Named.FORWARD),
-        operations=rows,
+        layers_from=origin,
+        operations=operations,
         role=role,
-        layer=np.where((role == Role.LOAD) | (role == Role.COMPUTE), placed.layer[rows], -1),
-        ranges=placed.range[rows],
+        layer=layer,
+        ranges=ranges,
         submissions=submissions,
     )
 
 
-def _origin(named: Flags) -> str | None:
-    """Return where a forward's layers come from, given which of its layers' operations were named."""
-    if not len(named):
-        return None
-    return "nvtx" if named.all() else "nvtx+events" if named.any() else "events"
+def _origins(placed: Placement, by_name: Ints, rows: Ints, begins: Ints) -> list[str | None]:
+    """Return where each forward's layers come from, by which of its layers' operations were named."""
+    if not len(rows):
+        return []
+    layered = (placed.meaning[rows] > int(Named.FORWARD)) & (placed.layer[rows] >= 0)
+    named = layered & (by_name[rows] > int(Named.FORWARD))
+    counts = (np.add.reduceat(flags, begins, dtype=np.int64).tolist() for flags in (layered, named))
+    return [
+        None if not all_ else "nvtx" if some == all_ else "nvtx+events" if some else "events"
+        for all_, some in zip(*counts, strict=True)
+    ]
 
 
 def _mark_warmup(found: list[Forward], warmup: int | None, known: tuple[int, ...] | None) -> list[Forward]:

@@ -51,6 +51,9 @@ MIN_TRANSFERS = 2
 MIN_SHARE = 0.01
 """Share of a class's time beside another below which chance decides what is measured."""
 
+_MANY, _SAMPLE = 1 << 16, 1 << 12
+"""From so many values on a sample of so many tells about where their median is."""
+
 _PURE = 0.1
 """How much of a transfer's time may lie on the other side for it to count as alone, or as together."""
 
@@ -188,26 +191,38 @@ def _fitted_rates(transfers: Transfers, free: Flags, covered: Floats) -> tuple[f
 
 
 def _pure_rate(transfers: Transfers, chosen: Flags, share: Floats) -> float | None:
-    """Return the rate of the chosen transfers, each weighted by its time times ``share``; None for too few."""
-    kept = chosen & transfers.typical
-    return _median_rate(transfers, np.where(kept, share, 0.0)) if np.count_nonzero(kept) >= MIN_TRANSFERS else None
+    """Return the median rate in GB/s of those chosen transfers that are of typical size, None for too few.
 
-
-def _median_rate(transfers: Transfers, share: Floats) -> float | None:
-    """Return the time-weighted median rate of transfers of typical size in GB/s; None where bytes are unknown."""
-    duration = transfers.end - transfers.start
-    weight = duration * share * transfers.typical
-    rows = np.flatnonzero(weight > 0)
-    if not len(rows):
+    Each is weighted by its time times ``share``.
+    """
+    rows = np.flatnonzero(chosen & transfers.typical)
+    if len(rows) < MIN_TRANSFERS:
         return None
-    rate = transfers.n_bytes[rows] / duration[rows]
-    order = np.argsort(rate, kind="stable")
-    reached = np.cumsum(weight[rows][order])
-    return float(rate[order[np.searchsorted(reached, reached[-1] / 2)]])
+    duration = transfers.end[rows] - transfers.start[rows]
+    return _weighted_median(transfers.n_bytes[rows] / duration, duration * share[rows])
+
+
+def _weighted_median(values: Floats, weights: Floats) -> float:
+    """Return the smallest value up to which half of the weight lies.
+
+    Of many values only those near the median of a sample are sorted: sorting millions takes longer than all else here.
+    """
+    half, near = weights.sum() / 2, np.ones(len(values), dtype=bool)
+    if len(values) > _MANY:
+        low, high = np.quantile(values[:: len(values) // _SAMPLE], (0.4, 0.6))
+        below, among = weights[values < low].sum(), (values >= low) & (values <= high)
+        if below < half <= below + weights[among].sum():
+            half, near = half - below, among
+    values, weights = values[near], weights[near]
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(values[order[min(np.searchsorted(reached, half), len(order) - 1)]])
 
 
 def _covered(transfers: Transfers, beside: Intervals) -> Floats:
     """Return how much of each transfer's time lies in ``beside``, from 0 to 1."""
+    if not len(beside.start):
+        return np.zeros(len(transfers.start))
     share: Floats = intervals.coverage(beside, transfers.start, transfers.end) / np.maximum(
         transfers.end - transfers.start, 1
     )

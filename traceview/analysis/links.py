@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from traceview.analysis.places import on_device
 from traceview.model import Direction, Memory
 
 if TYPE_CHECKING:
@@ -169,10 +170,11 @@ def best_copy(trace: Trace, device: int) -> Ceiling | None:
 def best_copy_row(trace: Trace, device: int) -> int | None:
     """Return the row of ``Trace.operations`` of a device's fastest large pinned copy, None where it has none."""
     operations = trace.operations
-    pieces = np.maximum(operations.pieces, 1).astype(np.int64)
-    large = (operations.n_bytes >= LARGE_BYTES * pieces) & (operations.end > operations.start)
-    linked = np.isin(operations.direction, (Direction.H2D, Direction.D2H)) & (operations.memory == Memory.PINNED)
-    rows = np.flatnonzero(large & linked & (trace.operation_device() == device))
+    large = operations.n_bytes >= LARGE_BYTES  # the pieces of a batch are looked at below: most rows are none
+    linked = (operations.direction == int(Direction.H2D)) | (operations.direction == int(Direction.D2H))
+    rows = np.flatnonzero(large & linked & (operations.memory == int(Memory.PINNED)) & on_device(trace, device))
+    pieces = np.maximum(operations.pieces[rows], 1).astype(np.int64)
+    rows = rows[(operations.n_bytes[rows] >= LARGE_BYTES * pieces) & (operations.end[rows] > operations.start[rows])]
     if not len(rows):
         return None
     rate = operations.n_bytes[rows] / (operations.end[rows] - operations.start[rows])

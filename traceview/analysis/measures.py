@@ -10,6 +10,7 @@ import numpy as np
 
 from instrument.naming import DOMAIN
 from traceview import intervals, report
+from traceview.analysis.layer_times import LayerTimes
 from traceview.analysis.roles import Role
 from traceview.model import Content, Kind, Memory
 
@@ -27,12 +28,14 @@ def measure(trace: Trace, forward: Forward, accounting: Accounting, baseline: Ke
     operations = trace.operations
     load, compute = (_busy(trace, forward.rows(role)) for role in (Role.LOAD, Role.COMPUTE))
     overlap = intervals.intersect(load, compute).length
-    layers = _layers(trace, forward, accounting)
+    times = LayerTimes(trace, forward)
+    layers = _layers(trace, forward, accounting, times)
     first = next(iter(accounting.first_of_layer), None)
     exposed = [accounting.exposed_ns[layer] for layer in accounting.first_of_layer]
     loads = [layer.load_busy_ns for layer in layers]
     computes = [layer.compute_busy_ns for layer in layers]
-    ideal = ideal_makespan(*layer_shares(trace, forward, accounting))
+    # a load whose layer does not compute in this forward delays nothing in it and is left out
+    ideal = ideal_makespan(*(times.added_ns([*accounting.first_of_layer], role) for role in (Role.LOAD, Role.COMPUTE)))
     rows = forward.rows(Role.LOAD)
     # that nothing loads is no finding where the capture has no copies
     untold = not len(rows) and Content.COPIES in trace.capture.missing
@@ -57,7 +60,7 @@ def measure(trace: Trace, forward: Forward, accounting: Accounting, baseline: Ke
         compute_inflation_ns=baseline.inflation(forward),
         overlap_ns=None if untold else overlap,
         load_pieces=None if untold else _pieces(trace, rows),
-        load_bytes=None if untold else _bytes(trace, rows, forward.ranges[forward.role == Role.LOAD]),
+        load_bytes=None if untold else _bytes(trace, rows, forward.ranges[forward.role == int(Role.LOAD)]),
         accounting=accounting.categories,
     )
     return report.Forward(
@@ -94,23 +97,6 @@ def ideal_makespan(loads: Sequence[int], computes: Sequence[int]) -> int:
     loaded = np.cumsum(np.array(loads, dtype=np.int64))
     remaining = np.cumsum(np.array(computes, dtype=np.int64)[::-1])[::-1]
     return int((loaded + remaining).max(initial=0))
-
-
-def layer_shares(trace: Trace, forward: Forward, accounting: Accounting) -> tuple[list[int], list[int]]:
-    """Return the ns of load and of compute that each layer adds to those of the layers before it, as they compute.
-
-    That is their busy time, but for layers that run beside each other: a nanosecond counts once. A load whose layer
-    does not compute in this forward delays nothing in it and is left out.
-    """
-    shares: tuple[list[int], list[int]] = ([], [])
-    for role, share in zip((Role.LOAD, Role.COMPUTE), shares, strict=True):
-        seen = intervals.empty()
-        for layer in accounting.first_of_layer:
-            own = _busy(trace, forward.operations[(forward.layer == layer) & (forward.role == role)])
-            share.append(intervals.subtract(own, seen).length)
-            start, end = (np.concatenate(parts) for parts in zip(seen, own, strict=True))
-            seen = intervals.union(start, end)
-    return shares
 
 
 def summarise(forwards: Sequence[report.Forward]) -> report.Summary | None:
@@ -162,7 +148,7 @@ class KernelBaseline:
     def _kernels(self, forward: Forward) -> tuple[Ints, Ints]:
         operations = self._trace.operations
         rows = forward.rows(Role.COMPUTE)
-        rows = rows[operations.kind[rows] == Kind.KERNEL]
+        rows = rows[operations.kind[rows] == int(Kind.KERNEL)]
         loads = self._loads[forward.process, forward.device]
         return rows, intervals.coverage(loads, operations.start[rows], operations.end[rows])
 
@@ -180,25 +166,19 @@ def _typical_durations(trace: Trace, rows: Ints) -> dict[tuple[int, int], tuple[
     return dict(zip(identities, zip(middle.tolist(), count.tolist(), strict=True), strict=True))
 
 
-def _layers(trace: Trace, forward: Forward, accounting: Accounting) -> tuple[report.Layer, ...]:
+def _layers(trace: Trace, forward: Forward, accounting: Accounting, times: LayerTimes) -> tuple[report.Layer, ...]:
     """Return the layers in the order in which they compute; those that only load come last, by number."""
-    present = np.unique(forward.layer[forward.layer >= 0]).tolist()
-    order = [*accounting.first_of_layer, *(layer for layer in present if layer not in accounting.first_of_layer)]
-    by_layer = np.argsort(forward.layer, kind="stable")
-    sorted_layer = forward.layer[by_layer]
+    first = accounting.first_of_layer
     found = []
-    for layer in order:
-        low, high = np.searchsorted(sorted_layer, (layer, layer + 1))
-        own = by_layer[low:high]
-        load, compute = (own[forward.role[own] == role] for role in (int(Role.LOAD), int(Role.COMPUTE)))
-        loads, computes = forward.operations[load], forward.operations[compute]
+    for layer in [*first, *(layer for layer in forward.layers if layer not in first)]:
+        pieces, n_bytes = times.moved(layer) or (None, _bytes(trace, *forward.loads_of(layer)))
         found.append(
             report.Layer(
                 layer=layer,
-                load_busy_ns=_busy(trace, loads).length,
-                compute_busy_ns=_busy(trace, computes).length,
-                load_pieces=_pieces(trace, loads),
-                load_bytes=_bytes(trace, loads, forward.ranges[load]),
+                load_busy_ns=times.busy_ns(layer, Role.LOAD),
+                compute_busy_ns=times.busy_ns(layer, Role.COMPUTE),
+                load_pieces=pieces,
+                load_bytes=n_bytes,
                 stall_ns=accounting.stall_ns.get(layer, 0),
             )
         )
@@ -208,13 +188,13 @@ def _layers(trace: Trace, forward: Forward, accounting: Accounting) -> tuple[rep
 def _pieces(trace: Trace, rows: Ints) -> int | None:
     """Return how many pieces loads were copied in, None where a kernel moved them: it leaves no copies behind."""
     operations = trace.operations
-    return None if (operations.kind[rows] == Kind.KERNEL).any() else int(operations.pieces[rows].sum())
+    return None if (operations.kind[rows] == int(Kind.KERNEL)).any() else int(operations.pieces[rows].sum())
 
 
 def _bytes(trace: Trace, rows: Ints, ranges: Ints) -> int | None:
     """Return the bytes that loads moved; those of a kernel are what its range says it moves, None where it does not."""
     operations = trace.operations
-    kernels = operations.kind[rows] == Kind.KERNEL
+    kernels = operations.kind[rows] == int(Kind.KERNEL)
     moved = int(operations.n_bytes[rows[~kernels]].sum())
     if not kernels.any():
         return moved

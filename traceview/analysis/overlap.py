@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceview import intervals
+from traceview.analysis.places import of_process, on_device, used
 from traceview.model import Direction, Kind
 from traceview.report import ExposedCopy, Overlap
 
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
     from traceview import report
     from traceview.intervals import Intervals
-    from traceview.model import Flags, Ints, Trace
+    from traceview.model import Flags, Trace
+
+    _Measured = tuple[str, Intervals, list[int]]
+    """a set's name, the set, and its length in each scope"""
 
 PAIRED_STREAMS = 64
 """How many streams of a device are paired with each other, those with most work first."""
@@ -37,11 +41,12 @@ def measure_overlap(
     for process, device in sorted({(stream.process, stream.device) for stream in trace.streams}):
         here = [one for one in forwards if (one.process, one.device) == (process, device)]
         scopes = _Scopes(process, device, here)
-        rows = np.flatnonzero(touches(trace, process, device))
-        classes = _classes(trace, rows)
-        for sets in (_busiest(_streams(trace, rows)), classes):
-            for (a, busy_a), (b, busy_b) in combinations(sets.items(), 2):
-                pairs += scopes.overlap(a, busy_a, b, busy_b)
+        on_it = touches(trace, process, device)
+        classes = _classes(trace, on_it)
+        for sets in (_busiest(_streams(trace, on_it)), classes):
+            measured = [(name, busy, scopes.lengths(busy)) for name, busy in sets.items()]
+            for a, b in combinations(measured, 2):
+                pairs += scopes.overlap(a, b)
         for name in COPY_CLASSES:
             if name in classes:
                 exposed += scopes.exposed(name, classes[name], classes.get("compute", intervals.empty()))
@@ -52,7 +57,7 @@ def touches(trace: Trace, process: int, device: int) -> Flags:
     """Return which operations run on a device or are peer copies to or from it."""
     operations = trace.operations
     peer = (operations.direction == Direction.P2P) & ((operations.source == device) | (operations.target == device))
-    own: Flags = (trace.operation_process() == process) & ((trace.operation_device() == device) | peer)
+    own: Flags = of_process(trace, process) & (on_device(trace, device) | peer)
     return own
 
 
@@ -66,10 +71,9 @@ def stream_labels(trace: Trace) -> list[str]:
     return [label if plain.count(label) == 1 else longer for label, longer in zip(plain, full, strict=True)]
 
 
-def _streams(trace: Trace, rows: Ints) -> dict[str, Intervals]:
-    labels = stream_labels(trace)
-    stream = trace.operations.stream[rows]
-    return {labels[one]: _busy(trace, rows[stream == one]) for one in np.unique(stream).tolist()}
+def _streams(trace: Trace, here: Flags) -> dict[str, Intervals]:
+    labels, stream = stream_labels(trace), trace.operations.stream
+    return {labels[one]: _busy(trace, here & (stream == one)) for one in used(stream[here])}
 
 
 def _busiest(streams: dict[str, Intervals]) -> dict[str, Intervals]:
@@ -80,16 +84,16 @@ def _busiest(streams: dict[str, Intervals]) -> dict[str, Intervals]:
     return {label: busy for label, busy in streams.items() if label in kept}
 
 
-def _classes(trace: Trace, rows: Ints) -> dict[str, Intervals]:
-    kind, direction = trace.operations.kind[rows], trace.operations.direction[rows]
-    chosen = {name: direction == way for name, way in COPY_CLASSES.items()}
-    chosen["memset"] = kind == Kind.MEMSET
-    chosen["compute"] = (kind == Kind.KERNEL) | (kind == Kind.GRAPH)
-    return {name: _busy(trace, rows[mask]) for name, mask in chosen.items() if mask.any()}
+def _classes(trace: Trace, here: Flags) -> dict[str, Intervals]:
+    kind, direction = trace.operations.kind, trace.operations.direction
+    chosen = {name: here & (direction == int(way)) for name, way in COPY_CLASSES.items()}
+    chosen["memset"] = here & (kind == int(Kind.MEMSET))
+    chosen["compute"] = here & ((kind == int(Kind.KERNEL)) | (kind == int(Kind.GRAPH)))
+    return {name: _busy(trace, mask) for name, mask in chosen.items() if mask.any()}
 
 
-def _busy(trace: Trace, rows: Ints) -> Intervals:
-    return intervals.union(trace.operations.start[rows], trace.operations.end[rows])
+def _busy(trace: Trace, chosen: Flags) -> Intervals:
+    return intervals.union(trace.operations.start[chosen], trace.operations.end[chosen])
 
 
 class _Scopes:
@@ -103,21 +107,21 @@ class _Scopes:
         self._low = np.array([-bound, *(forward.t0_ns for forward in forwards)], dtype=np.int64)
         self._high = np.array([bound, *(forward.t1_ns for forward in forwards)], dtype=np.int64)
 
-    def overlap(self, a: str, busy_a: Intervals, b: str, busy_b: Intervals) -> Iterator[Overlap]:
+    def overlap(self, a: _Measured, b: _Measured) -> Iterator[Overlap]:
         """Yield the overlap of two sets in each scope where both have work."""
-        both = intervals.intersect(busy_a, busy_b)
-        lengths = zip(self._names, self._in(busy_a), self._in(busy_b), self._in(both), strict=True)
-        for scope, length_a, length_b, common in lengths:
-            if length_a and length_b:
-                yield Overlap(scope, *self._place, a, b, length_a, length_b, common, common / min(length_a, length_b))
+        both = self.lengths(intervals.intersect(a[1], b[1]))
+        for scope, of_a, of_b, common in zip(self._names, a[2], b[2], both, strict=True):
+            if of_a and of_b:
+                yield Overlap(scope, *self._place, a[0], b[0], of_a, of_b, common, common / min(of_a, of_b))
 
     def exposed(self, name: str, busy: Intervals, compute: Intervals) -> Iterator[ExposedCopy]:
         """Yield a class's time outside compute in each scope where the class has work."""
-        outside = intervals.subtract(busy, compute)
-        for scope, length, left in zip(self._names, self._in(busy), self._in(outside), strict=True):
+        outside = self.lengths(intervals.subtract(busy, compute))
+        for scope, length, left in zip(self._names, self.lengths(busy), outside, strict=True):
             if length:
                 yield ExposedCopy(scope, *self._place, name, left)
 
-    def _in(self, busy: Intervals) -> list[int]:
+    def lengths(self, busy: Intervals) -> list[int]:
+        """Return how long a set is in each scope."""
         lengths: list[int] = intervals.coverage(busy, self._low, self._high).tolist()
         return lengths

@@ -12,7 +12,7 @@ from traceview.analysis.naming import Named
 from traceview.model import Direction, Kind
 
 if TYPE_CHECKING:
-    from traceview.model import Flags, Ints, Operations, Trace
+    from traceview.model import Flags, Ints, Trace
 
 MOVER_KERNEL = r"hicache|transfer_kv|kvcacheio|kv_cache_(copy|transfer|load)"
 """Names of kernels that move KV cache pages by SM (SGLang's HiCache, vLLM, this project's workload)."""
@@ -50,9 +50,8 @@ def load_streams(trace: Trace, mover: Flags) -> Flags:
     """
     operations = trace.operations
     count = len(trace.streams)
-    n_bytes = np.zeros(count, dtype=np.int64)
     loads = operations.direction == Direction.H2D
-    np.add.at(n_bytes, operations.stream[loads], operations.n_bytes[loads])
+    n_bytes = np.bincount(operations.stream[loads], weights=operations.n_bytes[loads], minlength=count)
     places = [(stream.process, stream.device) for stream in trace.streams]
     carries = np.zeros(count, dtype=bool)
     for place in set(places):
@@ -63,29 +62,40 @@ def load_streams(trace: Trace, mover: Flags) -> Flags:
     return carries | ((movers > 0) & (2 * movers > kernels))
 
 
-def find_roles(operations: Operations, named: Ints, by_share: Flags, mover: Flags) -> Ints:
-    """Return the role of each operation of one forward.
+def find_roles(trace: Trace, rows: Ints, forward: Ints, named: Ints, by_share: Flags, mover: Flags) -> Ints:
+    """Return the role of each of some operations, those of all forwards at once.
 
-    ``named`` says in which kind of range it was launched (``Named``), ``by_share`` which streams carry loads judged
-    without names, ``mover`` which operations are mover kernels. What no range names goes by its kind and by what
-    its stream carries; where the forward names no load (or no compute), streams are judged without names.
+    ``forward`` numbers the forward of each from 0, ``named`` says in which kind of range it was launched (``Named``),
+    ``by_share`` which streams carry loads judged without names, ``mover`` which operations are mover kernels. What no
+    range names goes by its kind and by what its stream carries; where the forward names no load (or no compute),
+    streams are judged without names.
     """
-    kind, direction, stream = operations.kind, operations.direction, operations.stream
-    h2d, d2h, d2d = (direction == way for way in (Direction.H2D, Direction.D2H, Direction.D2D))
-    runs = (kind != Kind.COPY) | d2d
-    in_load, in_compute = named == Named.LOAD, named == Named.COMPUTE
+    operations = trace.operations
+    kind, direction, stream = operations.kind[rows], operations.direction[rows], operations.stream[rows]
+    h2d, d2h, d2d = (direction == int(way) for way in (Direction.H2D, Direction.D2H, Direction.D2D))
+    runs = (kind != int(Kind.COPY)) | d2d
+    in_load, in_compute = named == int(Named.LOAD), named == int(Named.COMPUTE)
+    on_stream = forward.astype(np.int64) * len(trace.streams) + stream
 
-    unnamed_mover = mover & by_share[stream] & ~in_load.any()
-    on_load = np.isin(stream, stream[in_load]) if in_load.any() else by_share[stream]
-    works = ((kind == Kind.KERNEL) | (kind == Kind.GRAPH)) & ~unnamed_mover
+    names_load = _with(forward, in_load)
+    unnamed_mover = mover & by_share[stream] & ~names_load
+    on_load = np.where(names_load, _with(on_stream, in_load), by_share[stream])
+    works = ((kind == int(Kind.KERNEL)) | (kind == int(Kind.GRAPH))) & ~unnamed_mover
     named_work = in_compute & runs
-    on_compute = np.isin(stream, stream[named_work] if named_work.any() else stream[works])
+    on_compute = _with(on_stream, np.where(_with(forward, named_work), named_work, works))
 
-    computes = np.select([runs, d2h, h2d], [Role.COMPUTE, Role.READBACK, Role.INPUT], Role.OTHER)
-    elsewhere = np.select(
-        [unnamed_mover, h2d & on_load, h2d, d2h, on_compute],
-        [Role.LOAD, Role.LOAD, Role.INPUT, Role.WRITEBACK, Role.COMPUTE],
-        Role.OTHER,
-    )
-    roles: Ints = np.select([in_load, in_compute], [int(Role.LOAD), computes], elsewhere).astype("int8")
-    return roles
+    conditions = {
+        Role.LOAD: in_load | (~in_compute & (unnamed_mover | (h2d & on_load))),
+        Role.COMPUTE: named_work | (~in_compute & ~h2d & ~d2h & on_compute),
+        Role.INPUT: h2d,
+        Role.READBACK: in_compute & d2h,
+        Role.WRITEBACK: d2h,
+    }
+    return np.select([*conditions.values()], [np.int8(role) for role in conditions], np.int8(Role.OTHER))
+
+
+def _with(groups: Ints, chosen: Flags) -> Flags:
+    """Return which rows share their group's number with a chosen row."""
+    found = np.zeros(int(groups.max(initial=0)) + 1, dtype=bool)
+    found[groups[chosen]] = True
+    return found[groups]

@@ -10,10 +10,13 @@ import numpy as np
 from traceview import intervals
 from traceview.analysis.events import pair_waits, rows_by_stream
 from traceview.analysis.naming import Named
+from traceview.analysis.places import used
 
 if TYPE_CHECKING:
     from traceview.analysis.naming import NamedRanges
     from traceview.model import Ints, Ranges, Trace
+
+_PART = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -55,21 +58,22 @@ def place_by_names(trace: Trace, named: NamedRanges) -> tuple[list[Span], Placem
     """
     outer = outermost(trace.ranges, np.flatnonzero(named.meaning == Named.FORWARD))
     layered = np.flatnonzero(named.meaning > Named.FORWARD)
-    op_range = _innermost_of_launch(trace, layered)
-    op_forward = _innermost_of_launch(trace, outer)
-    elsewhere = _forward_of_far_ranges(trace, named, outer, op_range)
-    far = (op_forward < 0) & (op_range >= 0)
-    op_forward[far] = elsewhere[op_range[far]]
+    op_range, op_forward = (innermost_range(trace, rows, trace.operations.launch) for rows in (layered, outer))
+    far = np.flatnonzero((op_forward < 0) & (op_range >= 0))
+    if len(far):
+        op_forward[far] = _forward_of_far_ranges(trace, named, outer, op_range, far)[op_range[far]]
     ranges = trace.ranges
     spans = [
         Span(trace.names[ranges.name[row]], int(ranges.thread[row]), int(ranges.start[row]), int(ranges.end[row]))
         for row in outer.tolist()
     ]
-    inside = op_range >= 0
+    number = np.full(len(ranges) + 1, -1, dtype="int32")
+    number[outer] = np.arange(len(outer))
+    # no range is -1, the last row of what is looked up
     return spans, Placement(
-        span=np.where(op_forward >= 0, np.searchsorted(outer, op_forward), -1),
-        meaning=np.where(inside, np.append(named.meaning, int(Named.NOTHING))[op_range], int(Named.NOTHING)),
-        layer=np.where(inside, np.append(named.layer, -1)[op_range], -1),
+        span=number[op_forward],
+        meaning=np.append(named.meaning, int(Named.NOTHING)).astype("int8")[op_range],
+        layer=np.append(named.layer, -1)[op_range],
         range=op_range,
     )
 
@@ -86,33 +90,30 @@ def outermost(ranges: Ranges, rows: Ints) -> Ints:
 
 
 def innermost_range(trace: Trace, rows: Ints, calls: Ints) -> Ints:
-    """Return, for each call, the innermost of the ranges ``rows`` that it started in on its own thread, or -1."""
-    found = np.full(len(calls), -1, dtype=np.int64)
-    threads = trace.calls.thread[calls]
-    for thread in np.unique(trace.ranges.thread[rows]):
+    """Return, for each call, the innermost of the ranges ``rows`` that it started in on its own thread, or -1.
+
+    A call of -1 is none. Many calls are looked at in parts, whose arrays stay in the processor's cache.
+    """
+    found = np.full(len(calls), -1, dtype="int32")
+    for thread in used(trace.ranges.thread[rows]):
         own = rows[trace.ranges.thread[rows] == thread]
-        mine = np.flatnonzero(threads == thread)
-        at = intervals.innermost(trace.ranges.start[own], trace.ranges.end[own], trace.calls.start[calls[mine]])
-        found[mine] = np.where(at >= 0, own[at], -1)
+        segments = intervals.cut(trace.ranges.start[own], trace.ranges.end[own])
+        own = np.append(own, -1)
+        for first in range(0, len(calls), _PART):
+            some = calls[first : first + _PART]
+            mine = np.flatnonzero((some >= 0) & (trace.calls.thread[some] == thread)) if len(trace.calls) else some[:0]
+            found[first + mine] = own[segments.at(trace.calls.start[some[mine]])]
     return found
 
 
-def _innermost_of_launch(trace: Trace, rows: Ints) -> Ints:
-    """Return, for each operation, the innermost of the ranges ``rows`` that it was launched in, or -1."""
-    found = np.full(len(trace.operations), -1, dtype=np.int64)
-    launched = np.flatnonzero(trace.operations.launch >= 0)
-    found[launched] = innermost_range(trace, rows, trace.operations.launch[launched])
-    return found
-
-
-def _forward_of_far_ranges(trace: Trace, named: NamedRanges, outer: Ints, op_range: Ints) -> Ints:
-    """Return, for each range, the forward that its operations belong to though it lies in none on its own thread.
+def _forward_of_far_ranges(trace: Trace, named: NamedRanges, outer: Ints, op_range: Ints, rows: Ints) -> Ints:
+    """Return, for each range of the operations ``rows``, the forward that they belong to though it lies in none.
 
     A load belongs where its event is waited for; anything else where its range starts.
     """
     ranges = trace.ranges
     found = np.full(len(ranges), -1, dtype=np.int64)
-    far = np.unique(op_range[op_range >= 0])
+    far = np.unique(op_range[rows])
     process = np.array([thread.process for thread in trace.threads], dtype=np.int64)
     for one in np.unique(process[ranges.thread[outer]]):
         own = outer[process[ranges.thread[outer]] == one]
@@ -132,21 +133,23 @@ def _forward_of_waits(trace: Trace, outer: Ints, op_range: Ints, loads: Ints) ->
     if not len(loads) or not (pairs >= 0).any():
         return found
     wait_forward = innermost_range(trace, outer, trace.event_waits.call)
-    wait_forward[trace.event_waits.call < 0] = -1
-    forward_of_record: dict[int, int] = {}
-    for record, forward in zip(pairs.tolist(), wait_forward.tolist(), strict=True):
-        if record >= 0 and forward >= 0:
-            forward_of_record.setdefault(record, forward)
+    waited = np.flatnonzero((pairs >= 0) & (wait_forward >= 0) & (trace.event_waits.call >= 0))[::-1]
+    forward_of_record = np.full(len(trace.event_records), -1, dtype=np.int64)
+    forward_of_record[pairs[waited]] = wait_forward[waited]  # of several waits for a record the first, written last
+    last = _last_launched(trace, op_range, loads)
+    launch, stream = trace.operations.launch[last], trace.operations.stream[last]
     records = rows_by_stream(trace.event_records, len(trace.streams))
-    operations = trace.operations
-    by_range = np.argsort(op_range, kind="stable")
-    sorted_range = op_range[by_range]
-    for position, row in enumerate(loads.tolist()):
-        low, high = np.searchsorted(sorted_range, (row, row + 1))
-        own = by_range[low:high]
-        last = own[np.argmax(operations.launch[own])]
-        candidates = records[operations.stream[last]]
-        after = np.searchsorted(trace.event_records.call[candidates], operations.launch[last], side="right")
-        if after < len(candidates):
-            found[position] = forward_of_record.get(int(candidates[after]), -1)
+    for one in np.unique(stream).tolist():
+        mine = np.flatnonzero(stream == one)
+        after = np.searchsorted(trace.event_records.call[records[one]], launch[mine], side="right")
+        recorded = after < len(records[one])
+        found[mine[recorded]] = forward_of_record[records[one][after[recorded]]]
     return found
+
+
+def _last_launched(trace: Trace, op_range: Ints, ranges: Ints) -> Ints:
+    """Return, for each of some ranges (sorted), its operation that was launched last; of several the first to start."""
+    rows = np.flatnonzero(np.isin(op_range, ranges))
+    group = np.searchsorted(ranges, op_range[rows])
+    order = np.lexsort((rows, -trace.operations.launch[rows], group))
+    return rows[order[np.searchsorted(group[order], np.arange(len(ranges)))]]

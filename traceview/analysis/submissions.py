@@ -34,8 +34,10 @@ def find_submissions(trace: Trace, named: NamedRanges, by_name: Ints, placed: Pl
     ranges, calls = trace.ranges, trace.calls
     rows = np.flatnonzero(named.meaning == Named.LOAD)
     inside = np.flatnonzero((placed.span >= 0) & (trace.operations.launch >= 0))
+    loads = (placed.meaning[inside] == int(Named.LOAD)) & (by_name[inside] != int(Named.LOAD))
+    if not loads.any():
+        return Submissions(ranges.thread[rows], ranges.start[rows], ranges.end[rows])
     launch = trace.operations.launch[inside]
-    loads = (placed.meaning[inside] == Named.LOAD) & (by_name[inside] != Named.LOAD)
     runs = (calls.thread[launch].astype(np.int64) << 32) | placed.span[inside]
     # both are nearly in order, which stable sorts are fast on
     order = np.argsort(launch, kind="stable")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceview import intervals
+from traceview.analysis.places import used
 from traceview.analysis.roles import Role
 from traceview.intervals import Intervals
 from traceview.report import CATEGORIES
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from traceview.analysis.forwards import Forward
     from traceview.model import Ints, Trace
 
-_COSTLY = tuple(CATEGORIES.index(name) for name in ("sync", "implicit_sync", "host", "launch"))
+_COSTLY = np.isin(CATEGORIES, ("sync", "implicit_sync", "host", "launch"))
+"""which categories a blocking call can have caused"""
 _NEVER = np.iinfo(np.int64).max // 2
 
 
@@ -47,7 +49,7 @@ def find_idle_after(
     not its doing, and costs of different calls never overlap.
     """
     thread = trace.calls.thread[call]
-    for one in np.unique(thread).tolist():
+    for one in used(thread):
         rows = np.flatnonzero(thread == one)
         idle, launched = _idle_of(trace, accounting, one)
         until = np.minimum(np.append(start[rows][1:], _NEVER), _queue_full(trace, forward, one, start[rows]))
@@ -66,7 +68,7 @@ def _idle_of(trace: Trace, accounting: Accounting, thread: int) -> tuple[Interva
     """Return the idle time that a thread's blocking calls can have caused, and when what ended it was launched."""
     holes = accounting.holes
     launch = trace.operations.launch[holes.before]
-    own = np.isin(holes.category, _COSTLY) & (launch >= 0)
+    own = _COSTLY[holes.category] & (launch >= 0)
     own[own] = trace.calls.thread[launch[own]] == thread
     return Intervals(holes.start[own], holes.end[own]), trace.calls.start[launch[own]]
 

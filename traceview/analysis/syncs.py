@@ -10,6 +10,7 @@ import numpy as np
 from traceview.analysis.busy import Busy
 from traceview.analysis.copies import direction_name
 from traceview.analysis.naming import compile_pattern
+from traceview.analysis.places import used
 from traceview.analysis.roles import Role
 from traceview.analysis.spans import innermost_range
 from traceview.analysis.stack_names import written_stacks
@@ -71,17 +72,16 @@ def find_blocking_calls(
     """
     busy = busy or Busy(trace)
     call, copy = _merge_readbacks(trace, busy)
-    duration = trace.calls.end - trace.calls.start
     start = trace.calls.start[np.where(copy >= 0, copy, call)]
     order = np.argsort(start, kind="stable")
     call, copy, start = call[order], copy[order], start[order]
-    blocked = duration[call] + np.where(copy >= 0, duration[copy], 0)
+    blocked = _duration(trace, call) + np.where(copy >= 0, _duration(trace, copy), 0)
     forward, boundary = _place(trace, forwards, call, start)
     return BlockingCalls(
         call=call,
         start=start,
         blocked=blocked,
-        previous=_previous(trace, busy)[call],
+        previous=_previous(trace, busy, call),
         readback=copy >= 0,
         explicit=trace.calls.kind[call] == CallKind.SYNC,
         direction=_directions(trace, np.where(copy >= 0, copy, call)),
@@ -157,7 +157,12 @@ def _merge_readbacks(trace: Trace, busy: Busy) -> tuple[Ints, Ints]:
     neither submits nor waits for anything else.
     """
     operations, calls, kinds = trace.operations, trace.calls, busy.call_kinds
-    small = (operations.direction == Direction.D2H) & (operations.n_bytes <= READBACK_BYTES) & (operations.launch >= 0)
+    blocking = (kinds == int(CallKind.SYNC)) | (kinds == int(CallKind.BLOCKING))
+    back = np.flatnonzero(operations.direction == int(Direction.D2H))
+    small = back[(operations.n_bytes[back] <= READBACK_BYTES) & (operations.launch[back] >= 0)]
+    if not len(small):
+        rows = np.flatnonzero(blocking)
+        return rows, np.full(len(rows), -1, dtype=np.int64)
     copy_stream = np.full(len(calls), -1, dtype=np.int64)
     copy_stream[operations.launch[small]] = operations.stream[small]
     sync_stream = np.full(len(calls), -1, dtype=np.int64)
@@ -173,25 +178,32 @@ def _merge_readbacks(trace: Trace, busy: Busy) -> tuple[Ints, Ints]:
         reads = (copy_stream[first] >= 0) & (calls.kind[first] == CallKind.ASYNC_COPY)
         pairs = reads & of_stream[calls.name[then]] & same
         copy[then[pairs]] = first[pairs]
-    blocking = (kinds == CallKind.SYNC) | (kinds == CallKind.BLOCKING)
     blocking[copy[copy >= 0]] = False
     rows = np.flatnonzero(blocking)
     return rows, copy[rows]
 
 
-def _previous(trace: Trace, busy: Busy) -> Ints:
-    """Return, for each call, the call before it on its thread that is of any kind but ``OTHER``, or -1."""
-    before = np.full(len(trace.calls), -1, dtype=np.int64)
-    for thread in np.unique(trace.calls.thread).tolist():
+def _previous(trace: Trace, busy: Busy, call: Ints) -> Ints:
+    """Return, for each call of any kind but ``OTHER``, the one before it on its thread that is neither, or -1."""
+    before = np.full(len(call), -1, dtype=np.int64)
+    threads = trace.calls.thread[call]
+    for thread in used(threads):
         own = busy.calls_on(thread)
-        own = own[busy.call_kinds[own] != CallKind.OTHER]
-        before[own[1:]] = own[:-1]
+        own = own[busy.call_kinds[own] != int(CallKind.OTHER)]
+        mine = np.flatnonzero(threads == thread)
+        at = np.searchsorted(own, call[mine])
+        before[mine] = np.where(at > 0, own[at - 1], -1)
     return before
+
+
+def _duration(trace: Trace, call: Ints) -> Ints:
+    duration: Ints = trace.calls.end[call] - trace.calls.start[call]
+    return duration
 
 
 def _directions(trace: Trace, calls: Ints) -> Ints:
     """Return which way each call copied, ``OTHER`` where it copied nothing."""
-    direction = np.full(len(trace.calls), int(Direction.OTHER), dtype=np.int64)
+    direction = np.full(len(trace.calls), int(Direction.OTHER), dtype="int8")
     copies = (trace.operations.direction != Direction.OTHER) & (trace.operations.launch >= 0)
     direction[trace.operations.launch[copies]] = trace.operations.direction[copies]
     return direction[calls]
@@ -202,14 +214,16 @@ def _place(trace: Trace, forwards: Sequence[Forward], call: Ints, start: Ints) -
     forward_of = np.full(len(call), -1, dtype=np.int64)
     boundary = np.zeros(len(call), dtype=bool)
     thread = trace.calls.thread[call]
-    for index in dict.fromkeys(forward.index for forward in forwards):
-        entries = [forward for forward in forwards if forward.index == index]
+    by_index: dict[int, list[Forward]] = {}
+    for forward in forwards:
+        by_index.setdefault(forward.index, []).append(forward)
+    for index, entries in by_index.items():
         launches = np.concatenate([_launches(trace, forward.operations) for forward in entries])
         computes = np.concatenate([_launches(trace, forward.rows(Role.COMPUTE)) for forward in entries])
         if not len(computes):
             continue
         low, high = np.searchsorted(start, (entries[0].start, entries[0].end))
-        inside = low + np.flatnonzero(np.isin(thread[low:high], np.unique(trace.calls.thread[launches])))
+        inside = low + np.flatnonzero(np.isin(thread[low:high], used(trace.calls.thread[launches])))
         forward_of[inside] = index
         boundary[inside] = start[inside] >= trace.calls.start[computes].max()
     return forward_of, boundary

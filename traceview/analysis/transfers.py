@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceview import intervals
+from traceview.analysis.places import of_process, on_device
 from traceview.analysis.sm_movers import UNKNOWN_BYTES
 from traceview.model import Direction, Kind, Memory
 
@@ -92,11 +93,11 @@ class Transfers:
 def device_transfers(trace: Trace, process: int, device: int, moves: SmMoves) -> tuple[Transfers, ...]:
     """Return the classes of transfers of one device that have any: copies, peer copies, loading kernels, migrations."""
     operations = trace.operations
-    mine = (trace.operation_process() == process) & (operations.kind == Kind.COPY)
-    here = mine & (trace.operation_device() == device)
-    found = [*_host_copies(trace, here), *_peer_copies(trace, mine, device)]
-    own = (trace.operation_process() == process) & (trace.operation_device() == device)
-    kernels = moves.take(own[moves.rows])
+    own = of_process(trace, process)
+    there = on_device(trace, device)
+    mine = own & (operations.kind == int(Kind.COPY))
+    found = [*_host_copies(trace, mine & there), *_peer_copies(trace, mine, device)]
+    kernels = moves.take((own & there)[moves.rows])
     found.append(
         Transfers(
             name="h2d by SMs",
@@ -115,24 +116,26 @@ def device_transfers(trace: Trace, process: int, device: int, moves: SmMoves) ->
 def _host_copies(trace: Trace, here: Flags) -> Iterator[Transfers]:
     operations = trace.operations
     for way, word, direction in ((Direction.H2D, "h2d", IN), (Direction.D2H, "d2h", OUT)):
+        there = here & (operations.direction == int(way))
         for memory, (suffix, mover) in _HOST_MEMORIES.items():
-            rows = np.flatnonzero(here & (operations.direction == way) & (operations.memory == memory))
+            rows = np.flatnonzero(there & (operations.memory == int(memory)))
             yield _of_rows(trace, rows, f"{word}{suffix}", direction, (mover, memory.name.lower()))
 
 
 def _peer_copies(trace: Trace, mine: Flags, device: int) -> list[Transfers]:
     """Return peer copies by the other device; only where there are several does the name say which."""
     operations = trace.operations
-    peers = mine & (operations.direction == Direction.P2P)
+    peers = np.flatnonzero(mine & (operations.direction == int(Direction.P2P)))
     # a copy stands on its source's device where the export names no other
-    source = np.where(operations.source >= 0, operations.source, trace.operation_device())
+    source, target = operations.source[peers], operations.target[peers]
+    source = np.where(source >= 0, source, trace.stream_devices()[operations.stream[peers]])
     found = []
-    for direction, own, other in ((IN, operations.target, source), (OUT, source, operations.target)):
-        rows = np.flatnonzero(peers & (own == device) & (source != operations.target))
-        several = np.unique(other[rows]).tolist()
+    for direction, own, other in ((IN, target, source), (OUT, source, target)):
+        here = (own == device) & (source != target)
+        several = np.unique(other[here]).tolist()
         for peer in several:
             name = f"p2p {direction}" if len(several) == 1 else f"p2p {direction}, GPU {peer}"
-            one = _of_rows(trace, rows[other[rows] == peer], name, direction, (COPY_ENGINE, "device"))
+            one = _of_rows(trace, peers[here & (other == peer)], name, direction, (COPY_ENGINE, "device"))
             found.append(replace(one, peer=peer if peer >= 0 else None))
     return found
 
