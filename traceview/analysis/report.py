@@ -22,7 +22,6 @@ from traceview.analysis.overlap import measure_overlap
 from traceview.analysis.storage import measure_storage
 from traceview.analysis.syncs import find_blocking_calls, list_syncs
 from traceview.analysis.traffic import MachineOptions, find_traffic
-from traceview.analysis.whatif import predict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,8 +75,16 @@ def build_report(trace: Trace, options: ReportOptions | None = None) -> report.R
         storage=measure_storage(trace, found),
         inbound=measure_inbound(trace, forwards, traffic, options.machine.link),
         network=measure_network(trace),
-        what_if=predict(trace, known, options.what_if) if options.what_if else (),
+        what_if=_predict(trace, known, options.what_if),
     )
+
+
+def _predict(trace: Trace, known: Measured, edits: tuple[str, ...]) -> tuple[report.WhatIf, ...]:
+    if not edits:
+        return ()
+    from traceview.analysis.whatif import predict  # which most reports do without
+
+    return predict(trace, known, edits)
 
 
 def _unpredicted(edits: tuple[str, ...], forwards: Sequence[report.Forward]) -> Iterator[report.Abstention]:

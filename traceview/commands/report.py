@@ -64,7 +64,6 @@ def command(style: str, output: Path | None, **chosen: Any) -> None:
     """
     if output is not None:
         check_output(output, force=chosen["force"], inputs=[chosen["path"]])
-    from traceview.analysis.checklist import check
     from traceview.analysis.report import build_report
 
     with steps(3, chosen["path"]) as step:
@@ -74,6 +73,8 @@ def command(style: str, output: Path | None, **chosen: Any) -> None:
         step("analysing")
         made = build_report(trace, options)
         if chosen["checklist"]:
+            from traceview.analysis.checklist import check
+
             made = replace(made, checklist=check(made, options.machine.topology, options.thresholds))
         step("drawing")
         text = _page(trace, options, made) if style == "html" else _draw(made, style, to_terminal=output is None)
