@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Table = dict[str, Ints]
 
-STREAMED_BYTES = 16 << 20
+STREAMED_BYTES = 1 << 20
 """Size of an export from which loading the driver that hands out whole columns pays."""
 
 _SPARE = 1.1
