@@ -70,7 +70,7 @@ def fit_line(n_bytes: Ints, duration_ns: Ints) -> CopyFit:
     The median duration of each size stands for it, and the slope is the median of all slopes between sizes
     (Theil-Sen), so that outliers do not count. Not identifiable where sizes vary too little or the line is no cost.
     """
-    sizes = np.unique(n_bytes[np.append(True, n_bytes[1:] != n_bytes[:-1])[: len(n_bytes)]])  # most follow their like
+    sizes = np.unique(n_bytes[_changes(n_bytes)])
     sizes = sizes[sizes > 0]
     if len(sizes) < FIT_MIN_SIZES or sizes[-1] < FIT_MIN_SPREAD * sizes[0]:
         return CopyFit(identifiable=False, reason="sizes vary too little")
@@ -144,14 +144,23 @@ def _host_median(trace: Trace, rows: Ints) -> int | None:
 
 def piece_quantiles(sizes: Ints, pieces: Ints, shares: tuple[float, ...]) -> list[int]:
     """Return, for each share, the smallest size such that at least that share of the pieces is no larger."""
+    begin = _changes(sizes)
+    sizes, pieces = sizes[begin], np.add.reduceat(pieces, begin, dtype=np.int64)
     order = np.argsort(sizes, kind="stable")
     reached = np.cumsum(pieces[order])
     return [int(sizes[order[np.searchsorted(reached, share * reached[-1])]]) for share in shares]
 
 
+def _changes(values: Ints) -> Ints:
+    """Return where a value differs from the one before it, and the first: copies mostly follow others of their size."""
+    return np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])
+
+
 def _histogram(sizes: Ints, pieces: Ints) -> dict[str, int]:
     """Return pieces by the power of two at or below their size."""
     bounds = np.int64(1) << np.arange(63, dtype=np.int64)
+    begin = _changes(sizes)
+    sizes, pieces = sizes[begin], np.add.reduceat(pieces, begin, dtype=np.int64)
     # sums of floats are exact up to 9e15 pieces
     total = np.bincount(np.searchsorted(bounds, sizes, side="right"), weights=pieces, minlength=64)
     lower = [0, *bounds.tolist()]
