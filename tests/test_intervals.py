@@ -100,11 +100,12 @@ def test_covering_names_the_member_that_holds_a_moment(pairs: Pairs, instants: l
 
 @given(any_pairs, st.lists(moments))
 def test_innermost_is_the_interval_that_was_opened_last(pairs: Pairs, instants: list[int]) -> None:
-    found = intervals.innermost(*columns(pairs), instants).tolist()
-    for at, index in zip(instants, found, strict=True):
-        holding = [i for i, (start, end) in enumerate(pairs) if start <= at < end]
-        last = max(holding, key=lambda i: (pairs[i][0], -pairs[i][1], i), default=-1)
-        assert index == last
+    for asked in (instants, sorted(instants)):
+        found = intervals.innermost(*columns(pairs), asked).tolist()
+        for at, index in zip(asked, found, strict=True):
+            holding = [i for i, (start, end) in enumerate(pairs) if start <= at < end]
+            last = max(holding, key=lambda i: (pairs[i][0], -pairs[i][1], i), default=-1)
+            assert index == last
 
 
 def test_nothing_in_gives_nothing_out() -> None:

@@ -26,7 +26,7 @@ def add_waits(trace: Trace, calls: dict[int, Call], operations: dict[int, Operat
     synced = dict(
         zip(trace.stream_syncs.call[low:high].tolist(), trace.stream_syncs.stream[low:high].tolist(), strict=True)
     )
-    streams = _ended_by_stream(operations)
+    streams = ended_by_stream(operations)
     for row in syncs:
         call = calls[row]
         waited = [streams[synced[row]]] if synced.get(row) in streams else [] if row in synced else streams.values()
@@ -60,7 +60,8 @@ class _Ended:
         return (self._ends[first], (self._launches[first], self._nodes[first].row)) if first >= 0 else None
 
 
-def _ended_by_stream(operations: dict[int, Operation]) -> dict[int, _Ended]:
+def ended_by_stream(operations: dict[int, Operation]) -> dict[int, _Ended]:
+    """Return the launched operations of each stream."""
     by_stream: dict[int, list[Operation]] = {}
     for node in sorted(operations.values(), key=lambda one: (one.launch, one.row)):
         if node.launch >= 0:
