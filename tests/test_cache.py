@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import multiprocessing
 import os
 import shutil
@@ -123,6 +124,47 @@ def test_a_flipped_bit_is_noticed(trace_file, folder):
     for place in range(len(data) // 4, len(data), len(data) // 9):
         entry.write_bytes(bytes([*data[:place], data[place] ^ 16, *data[place + 1 :]]))
         assert_same(read_through(folder, trace_file), first)
+
+
+def _forged(arrays, rest, change):
+    """Return a whole container in which one array, or a word of the rest, is another one."""
+    name, made = change
+    if name in arrays:
+        arrays[name] = made(arrays[name])
+    else:
+        assert name in rest
+        rest = rest.replace(name, made)
+    arrays["rest"] = np.frombuffer(rest.encode(), dtype=np.uint8)
+    container = io.BytesIO()
+    np.savez(container, **arrays)
+    return container.getvalue()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("trace.operations.stream", lambda column: column + 99),
+        ("trace.operations.name", lambda column: column - 99),
+        ("trace.operations.launch", lambda column: column[:-1]),
+        ("trace.operations.start", lambda column: column[::-1]),
+        ("trace.operations.end", lambda column: column - 10_000),
+        ("trace.operations.memory", lambda column: column + 99),
+        ("trace.calls.stack", lambda column: column + 99),
+        ("trace.calls.thread", lambda column: column.astype(float)),
+        ("trace.ranges.domain", lambda column: column.reshape(-1, 1)),
+        ('"main"', "17"),
+        ('"names": {"tuple": [', '"names": {"tuple": [null, '),
+        ('{"class": "Stream"', '{"class": "Thread"'),
+    ],
+    ids=lambda change: change[0],
+)
+def test_a_forged_entry_is_read_anew(trace_file, folder, change):
+    first = read_through(folder, trace_file)
+    (entry,) = entries(folder)
+    with np.load(entry) as stored:
+        arrays = dict(stored)
+    entry.write_bytes(_forged(arrays, arrays["rest"].tobytes().decode(), change))
+    assert_same(read_through(folder, trace_file), first)
 
 
 def test_a_full_disk_costs_the_cache_and_not_the_answer(trace_file, folder, monkeypatch):

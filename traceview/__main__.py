@@ -1,5 +1,15 @@
-"""``python -m traceview``."""
+"""``python -m traceview``, and what the installed ``traceview`` calls."""
 
-from traceview.cli import run
+from traceview.signals import leave_at_once
 
-run()
+
+def main() -> None:
+    """Run the command line, importing it only when an interrupt no longer ends in a traceback."""
+    leave_at_once()
+    from traceview.cli import run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
-from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
@@ -25,6 +22,8 @@ import numpy as np
 from traceview import model
 from traceview.errors import InputError, OutputError
 from traceview.nsys.database import identify
+from traceview.output import whole_file
+from traceview.trace_check import is_sound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,16 +92,8 @@ def _store(entry: Path, trace: Trace) -> None:
     rest = json.dumps(_plain(trace, "trace", arrays)).encode()
     arrays[_REST] = np.frombuffer(rest, dtype=np.uint8)
     entry.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{entry.stem}.", dir=entry.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(entry)
-    finally:
-        with suppress(FileNotFoundError):
-            Path(name).unlink()
+    with whole_file(entry) as file:
+        np.savez(file, **arrays)
 
 
 def _load(entry: Path) -> Trace | None:
@@ -110,10 +101,10 @@ def _load(entry: Path) -> Trace | None:
     try:
         with entry.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             trace: Trace = _restored(json.loads(stored[_REST].tobytes()), stored)
+            return trace if is_sound(trace) else None
     except Exception:
         # whatever a damaged container makes zipfile, numpy or json raise: the capture itself is still there to be read
         return None
-    return trace
 
 
 def _plain(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:

@@ -14,6 +14,7 @@ import click
 
 import traceview
 from traceview.errors import TraceviewError
+from traceview.signals import status_of, stoppable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,10 +71,17 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 answered, 1 unreadable input, 2 wrong usage, 130 interrupted."""
+    """Run the command line and exit: 0 answered, 1 unreadable input, 2 wrong usage, 130 interrupted, 143 terminated."""
     _prepare_streams()
     os.environ["MPLBACKEND"] = "agg"  # no picture needs a display, whatever is set for the user's own
-    sys.exit(_status(arguments))
+    with stoppable() as came:
+        try:
+            status = _status(arguments)
+        except Exception:
+            # a compiled module whose import is interrupted fails in other words
+            if not came:
+                raise
+    sys.exit(status_of(came[0]) if came else status)
 
 
 def _prepare_streams() -> None:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
+import shutil
 import sys
-import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from traceview.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
 _LONGEST_NAME = 200
 """Bytes of a file name that leave room for the temporary one beside it."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What the system says of a full disk, a used-up quota, a limit of size, a broken device."""
 
 
 def say(text: str | bytes) -> None:
@@ -60,42 +64,80 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def write_all(files: Mapping[Path, bytes]) -> None:
-    """Write every file as :func:`write_whole` does, and rename none before all are written."""
-    staged: dict[Path, Path] = {}
+    """Write every file as :func:`write_whole` does, and rename none before all are written.
+
+    Raises ``OutputError`` where one cannot be written.
+    """
+    staged = {path: _beside(path.resolve()) for path in files}
     try:
         for path, content in files.items():
-            target = path.resolve()
-            staged[target] = _staged(target, content)
-        for target, temporary in staged.items():
-            temporary.replace(target)
-    except OSError as error:
-        raise OutputError(f"{target} cannot be written: {error.strerror}", "is the disk full?") from None
+            with _told(path), staged[path].open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        for path, beside in staged.items():
+            with _told(path):
+                beside.replace(path.resolve())
     finally:
-        for temporary in staged.values():
-            temporary.unlink(missing_ok=True)
+        for beside in staged.values():
+            with suppress(OSError):
+                beside.unlink()
 
 
-def _staged(path: Path, content: bytes) -> Path:
-    """Return a temporary file beside ``path`` with its content and the usual permissions."""
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write a folder's files: all of a new folder or nothing; into one that is there as :func:`write_all` does.
+
+    Raises ``OutputError`` where they cannot be written.
+    """
+    if folder.is_dir():
+        write_all({folder / name: content for name, content in files.items()})
+        return
+    beside = _beside(folder.resolve())
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}", "choose another folder") from None
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return temporary
+        with _told(folder):
+            beside.mkdir()
+            for name, content in files.items():
+                with whole_file(beside / name) as file:
+                    file.write(content)
+            beside.rename(folder.resolve())
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
 
 
 def print_page(page: str) -> None:
     """Print an HTML page in the encoding that it names, UTF-8, whatever that of standard output is."""
     say(page.encode("utf-8"))
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Give a file to write under a temporary name beside ``path``; rename it at the end, or leave nothing behind.
+
+    Raises ``OSError`` where it cannot be written.
+    """
+    path = path.resolve()
+    beside = _beside(path)
+    try:
+        with beside.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        with suppress(OSError):
+            beside.unlink()
+
+
+def _beside(path: Path) -> Path:
+    """Return a name that nobody else has; known before the file is there, it can be removed whenever it ends."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turn what the system says into ``OutputError``."""
+    try:
+        yield
+    except OSError as error:
+        hint = "is the disk full?" if error.errno in _FULL else "choose another folder"
+        raise OutputError(f"{path} cannot be written: {error.strerror}", hint) from None

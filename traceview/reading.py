@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traceview.nsys.database import check_file, open_database
-from traceview.nsys.export import REPORT_SUFFIXES, export_report
+from traceview.nsys.export import REPORT_SUFFIXES, exported
 from traceview.nsys.reader import read_database
 from traceview.selection import select_device, select_process, select_window, window_bounds
 
@@ -96,8 +95,6 @@ def _read_export(path: Path, wanted: _Wanted) -> Trace:
 
 
 def _read_report(report: Path, nsys: str | None, wanted: _Wanted) -> Trace:
-    with tempfile.TemporaryDirectory(prefix="traceview-") as folder:
-        output = Path(folder) / "export.sqlite"
-        export_report(report, output, nsys)
+    with exported(report, nsys) as output:
         trace = _read_export(output, wanted)
     return replace(trace, capture=replace(trace.capture, path=report))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from traceview.analysis.measures import KernelBaseline
 from traceview.analysis.report import ReportOptions, build_report
 from traceview.errors import OutputError, UsageError
 from traceview.nsys.database import open_database
-from traceview.nsys.export import REPORT_SUFFIXES, export_report
+from traceview.nsys.export import REPORT_SUFFIXES, exported
 from traceview.nsys.reader import read_database
 from traceview.nsys.slim import write_slim
 from traceview.output import check_output, write_whole
@@ -101,11 +101,7 @@ def slim(source: Path, output: Path, options: SlimOptions) -> Slimmed:
 @contextmanager
 def _opened(source: Path, nsys: str | None) -> Iterator[Database]:
     """Open an export, or export a report to a temporary file first."""
-    with tempfile.TemporaryDirectory(prefix="traceview-") as folder:
-        path = source
-        if source.suffix in REPORT_SUFFIXES:
-            path = Path(folder) / "export.sqlite"
-            export_report(source, path, nsys)
+    with exported(source, nsys) if source.suffix in REPORT_SUFFIXES else nullcontext(source) as path:
         database = open_database(path)
         with closing(database.connection):
             yield database

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -155,3 +156,10 @@ def test_a_stack_of_nothing_but_the_driver_says_nothing() -> None:
 )
 def test_symbols_lose_what_a_person_need_not_read(symbol: str, short: str) -> None:
     assert short_symbol(symbol) == short
+
+
+@pytest.mark.parametrize("symbol", ["THP" + "_" * 20_000 + "-", "a::" * 20_000 + "THP_", "THP" + "x" * 20_000])
+def test_a_long_name_is_answered_at_once(symbol: str) -> None:
+    began = time.process_time()
+    written_stack(stack(symbol))
+    assert time.process_time() - began < 1

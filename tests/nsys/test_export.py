@@ -9,8 +9,10 @@ import pytest
 from trace_builder import TraceBuilder
 
 import traceview
+from traceview.analysis.report import ReportOptions
 from traceview.errors import InputError, NsysError
 from traceview.nsys.export import find_nsys
+from traceview.slimming import SlimOptions, slim
 
 
 @pytest.fixture(autouse=True)
@@ -117,9 +119,17 @@ def test_success_without_a_file_is_a_failure(report: Path, tmp_path: Path) -> No
         traceview.read(report, nsys=str(script(tmp_path / "bin" / "nsys", "exit 0")))
 
 
-def test_what_nsys_exports_is_checked_like_any_file(report: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not an SQLite file"):
-        traceview.read(report, nsys=str(script(tmp_path / "bin" / "nsys", 'echo no database > "$5"')))
+@pytest.mark.parametrize(("made", "words"), [("echo no database", "is not an SQLite file"), ("printf ''", "is empty")])
+def test_what_nsys_exports_is_checked_like_any_file_and_named_by_the_report(
+    made: str, words: str, report: Path, tmp_path: Path
+) -> None:
+    nsys = script(tmp_path / "bin" / "nsys", f'{made} > "$5"')
+    with pytest.raises(InputError, match=words) as caught:
+        traceview.read(report, nsys=str(nsys))
+    assert caught.value.message == f"the export of {report} {words}"
+    with pytest.raises(InputError, match=words) as caught:
+        slim(report, tmp_path / "small.sqlite", SlimOptions(ReportOptions(), nsys=str(nsys)))
+    assert caught.value.message == f"the export of {report} {words}"
 
 
 def test_a_program_that_is_none_is_an_error(report: Path, tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def measure_rates(trace: Trace) -> tuple[CopyRates, ...]:
         (operations.kind == Kind.COPY) & (operations.n_bytes > 0) & (operations.end > operations.start)
     )
     keys = np.stack((operations.stream[rows], operations.direction[rows], operations.memory[rows]))
+    labels = stream_labels(trace)
     found = []
     for key in np.unique(keys, axis=1).T:
         own = rows[np.all(key == keys.T, axis=1)]
@@ -58,7 +59,7 @@ def measure_rates(trace: Trace) -> tuple[CopyRates, ...]:
             device=trace.streams[stream].device,
             direction=direction_name(direction),
             memory=Memory(memory).name.lower(),
-            stream=stream_labels(trace)[stream],
+            stream=labels[stream],
             sizes=_by_size(trace, own),
         )
         found.append((-int(operations.n_bytes[own].sum()), stream, direction, memory, rates))

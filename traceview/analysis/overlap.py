@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -38,12 +39,13 @@ def measure_overlap(
     """
     pairs: list[Overlap] = []
     exposed: list[ExposedCopy] = []
+    labels = stream_labels(trace)
     for process, device in sorted({(stream.process, stream.device) for stream in trace.streams}):
         here = [one for one in forwards if (one.process, one.device) == (process, device)]
         scopes = _Scopes(process, device, here)
         on_it = touches(trace, process, device)
         classes = _classes(trace, on_it)
-        for sets in (_busiest(_streams(trace, on_it)), classes):
+        for sets in (_busiest(_streams(trace, on_it, labels)), classes):
             measured = [(name, busy, scopes.lengths(busy)) for name, busy in sets.items()]
             for a, b in combinations(measured, 2):
                 pairs += scopes.overlap(a, b)
@@ -68,11 +70,12 @@ def stream_labels(trace: Trace) -> list[str]:
         f"{stream.process}/{stream.device}/{stream.context}.{stream.green_context}/{stream.number}"
         for stream in trace.streams
     ]
-    return [label if plain.count(label) == 1 else longer for label, longer in zip(plain, full, strict=True)]
+    count = Counter(plain)
+    return [label if count[label] == 1 else longer for label, longer in zip(plain, full, strict=True)]
 
 
-def _streams(trace: Trace, here: Flags) -> dict[str, Intervals]:
-    labels, stream = stream_labels(trace), trace.operations.stream
+def _streams(trace: Trace, here: Flags, labels: Sequence[str]) -> dict[str, Intervals]:
+    stream = trace.operations.stream
     return {labels[one]: _busy(trace, here & (stream == one)) for one in used(stream[here])}
 
 

@@ -26,7 +26,7 @@ _NOISE = re.compile(
     r"|(?:c10|torch)::impl::.*|.*wrap_kernel_functor.*|.*::redispatch|at::_ops::.*"  # dispatch
     r"|(?:pybind11|std)::.*|.*::operator\(\)|.*cpp_function.*"
 )
-_BINDING = re.compile(r"(?:torch::\w+::)*THPVariable_(?P<tensor>\w+)|(?:\w+::)*TH(?:C?P\w*?)_(?P<other>\w+)")
+_SCOPED = re.compile(r"(?:\w+::)*(?P<name>THC?P\w+)")
 _OPERATOR = re.compile(r"at::_ops::(?P<op>\w+)::(?:call|redispatch)|at::native::(?P<native>\w+)")
 
 _METHODS = {
@@ -158,7 +158,7 @@ def _telling(frames: Iterable[NativeFrame]) -> Iterator[str]:
         if _PYTHON_MODULE.fullmatch(PurePosixPath(frame.module).name):
             continue
         # what Python calls is what the operator is named by
-        if not any(pattern.fullmatch(symbol) for pattern in (_UNRESOLVED, _NOISE, _BINDING)):
+        if not _bound(symbol) and not any(pattern.fullmatch(symbol) for pattern in (_UNRESOLVED, _NOISE)):
             yield symbol
 
 
@@ -172,13 +172,16 @@ def _waiting(symbol: str) -> str | None:
 
 def _bound(symbol: str) -> str | None:
     """Return what a function that Python calls is there for, or None for any other function."""
-    found = _BINDING.fullmatch(symbol)
+    found = _SCOPED.fullmatch(symbol)
     if not found:
         return None
-    if found["tensor"]:
-        return _METHODS.get(found["tensor"], f"{found['tensor']}()")
-    owner = next((word for prefix, word in _OBJECTS.items() if f"{prefix}_" in symbol), "")
-    return owner + _MODULE_FUNCTIONS.get(found["other"], f"{found['other']}()")
+    # split by hand: an expression would try every underscore of a name
+    owner, _, function = found["name"].partition("_")
+    if not function:
+        return None
+    if owner == "THPVariable":
+        return _METHODS.get(function, f"{function}()")
+    return _OBJECTS.get(owner, "") + _MODULE_FUNCTIONS.get(function, f"{function}()")
 
 
 def _without_repeats(frames: Iterable[str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ import click
 
 from traceview.commands.options import forward_options, read_trace, report_options, trace_options
 from traceview.errors import OutputError, UsageError
-from traceview.output import check_output, write_all
+from traceview.output import check_output, write_folder
 from traceview.progress import steps
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def command(folder: Path, targets: tuple[str, ...], force: bool, **chosen: Any) 
             if folder.is_dir():
                 check_output(folder / name, force=force, inputs=[chosen["path"]])
         step("writing")
-        folder.mkdir(exist_ok=True)
-        write_all({folder / name: content for name, content in files.items()})
+        write_folder(folder, files)
 
 
 def _check_folder(folder: Path) -> None:

@@ -7,9 +7,15 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from traceview.errors import InputError, NsysError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 REPORT_SUFFIXES = (".nsys-rep", ".qdrep")
 _INSTALL_GLOBS = (
@@ -44,6 +50,21 @@ def find_nsys(given: str | None = None, root: Path = Path("/opt")) -> Path:
 def _version(path: Path) -> list[int]:
     """Return the numbers in a path: those of the installation's version, for all places of one pattern."""
     return [int(number) for number in re.findall(r"\d+", str(path))]
+
+
+@contextmanager
+def exported(report: Path, nsys: str | None = None) -> Iterator[Path]:
+    """Give a temporary SQLite export of a report; errors in what is read of it name the report.
+
+    Raises like :func:`export_report`.
+    """
+    with tempfile.TemporaryDirectory(prefix="traceview-") as folder:
+        output = Path(folder) / "export.sqlite"
+        export_report(report, output, nsys)
+        try:
+            yield output
+        except InputError as error:
+            raise type(error)(error.message.replace(str(output), f"the export of {report}"), error.hint) from None
 
 
 def export_report(report: Path, output: Path, nsys: str | None = None) -> None:

@@ -49,6 +49,9 @@ def read_operation_tables(
         copies["direction"], _look_up(copies["source_kind"], memories), _look_up(copies["target_kind"], memories)
     )
     copies["pieces"] = np.clip(copies["pieces"], 1, _MOST_PIECES)
+    for side in ("source", "target"):
+        # narrow as they are: -1 fits any type
+        copies[side] = np.maximum(copies[side], np.array(-1, dtype=copies[side].dtype))
     migrates = np.isin(copies["copy_kind"], migration_kinds(database))
     migrations = {name: values[migrates] for name, values in copies.items()}
     migrations["cause"] = np.maximum(_look_up(migrations["cause"], _causes(database)), 0)

@@ -137,13 +137,19 @@ def stored_name(database: Database, table: str) -> str:
     return table if table in names or not versions else max(versions)[1]
 
 
+def _integer(column: str, default: int) -> str:
+    """Return the SQL for a column's integer, and for a default where it holds something else or nothing."""
+    return f"CASE typeof({column}) WHEN 'integer' THEN {column} ELSE {default} END"
+
+
 def _numbers(database: Database, sql: str) -> Ints:
     return np.array(database.rows(sql), dtype=np.int64).reshape(-1)
 
 
 def _add_stacks(database: Database, found: dict[str, Ints], stacks: Ints) -> None:
     if "id" in database.tables.get(STACKS_TABLE, frozenset()):
-        pairs = _numbers(database, f'SELECT rowid, id FROM "{STACKS_TABLE}" ORDER BY rowid').reshape(-1, 2)  # noqa: S608
+        query = f'SELECT rowid, {_integer("id", -1)} FROM "{STACKS_TABLE}" ORDER BY rowid'  # noqa: S608
+        pairs = _numbers(database, query).reshape(-1, 2)
         found[STACKS_TABLE] = pairs[np.isin(pairs[:, 1], stacks), 0]
 
 
@@ -180,10 +186,11 @@ def _nvtx_rows(database: Database, text: str) -> Ints:
 
     Those are ranges, marks and domains.
     """
-    domain = "COALESCE(n.domainId, 0)" if "domainId" in database.tables[schema.NVTX_TABLE] else "0"
+    domain = _integer("n.domainId", 0) if "domainId" in database.tables[schema.NVTX_TABLE] else "0"
+    start, end = _integer("n.start", schema.REQUIRED), _integer("n.end", NEVER_CLOSED)
     types = ", ".join(str(number) for number in (*schema.NVTX_RANGES, schema.NVTX_MARK, schema.NVTX_DOMAIN))
     query = (
-        f"SELECT n.rowid, n.eventType, n.start, COALESCE(n.end, {NEVER_CLOSED}), COALESCE(n.globalTid, 0), {domain}, "  # noqa: S608
+        f"SELECT n.rowid, n.eventType, {start}, {end}, {_integer('n.globalTid', 0)}, {domain}, "  # noqa: S608
         f"{text} LIKE '{FACTS_PREFIX}{{%' FROM NVTX_EVENTS AS n {string_join(database)} "
         f"WHERE n.eventType IN ({types}) ORDER BY n.rowid"
     )
