@@ -74,13 +74,14 @@ def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 answered, 1 unreadable input, 2 wrong usage, 130 interrupted, 143 terminated."""
     _prepare_streams()
     os.environ["MPLBACKEND"] = "agg"  # no picture needs a display, whatever is set for the user's own
-    with stoppable() as came:
-        try:
+    came: list[int] = []
+    try:
+        with stoppable(came):
             status = _status(arguments)
-        except Exception:
-            # a compiled module whose import is interrupted fails in other words
-            if not came:
-                raise
+    except (KeyboardInterrupt, Exception):
+        # it may come between two steps, and a compiled module whose import is interrupted fails in other words
+        if not came:
+            raise
     sys.exit(status_of(came[0]) if came else status)
 
 

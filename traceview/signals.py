@@ -23,14 +23,13 @@ def leave_at_once() -> None:
 
 
 @contextmanager
-def stoppable() -> Iterator[list[int]]:
+def stoppable(came: list[int]) -> Iterator[None]:
     """Turn the first such signal into ``KeyboardInterrupt``, so that everything cleans up after itself.
 
-    The list holds its number as soon as it has come. A second one ends the process at once.
+    Its number is appended to ``came``. A second one ends the process at once.
     """
-    came: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield came
+        yield
         return
     before = {number: signal.getsignal(number) for number in _STOPPING}
     mine = [number for number in _STOPPING if before[number] in (*_ANSWERED, _leave)]
@@ -44,10 +43,23 @@ def stoppable() -> Iterator[list[int]]:
     try:
         for number in mine:
             signal.signal(number, stop)
-        yield came
+        yield
     finally:
         for number in mine:
             signal.signal(number, before[number])
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold SIGINT back for a while, and from processes started meanwhile for ever: who started them will end them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def status_of(number: int) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from enum import IntEnum
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from traceview import model
 from traceview.model import CallKind, Columns, Direction, Kind, Memory, Trace
+
+if TYPE_CHECKING:
+    from enum import IntEnum
 
 _POINTERS = {
     "operations": {"stream": "streams", "launch": "calls", "name": "names"},

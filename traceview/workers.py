@@ -14,6 +14,7 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from traceview.errors import TraceviewError, UsageError
+from traceview.signals import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -55,7 +56,8 @@ def run_here(task: Callable[[Item], Result], items: Sequence[Item], jobs: int) -
                 item, attempt = waiting.popleft()
                 reader, writer = context.Pipe(duplex=False)
                 process = context.Process(target=_serve, args=(task, item, writer), daemon=True)  # type: ignore[attr-defined]
-                process.start()
+                with uninterrupted():
+                    process.start()
                 # the child holds the only writing end now, so that its death is the end of the file
                 writer.close()
                 running[reader] = (process, item, attempt)
