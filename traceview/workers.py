@@ -9,7 +9,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -58,9 +60,9 @@ def run_here(task: Callable[[Item], Result], items: Sequence[Item], jobs: int) -
                 process = context.Process(target=_serve, args=(task, item, writer), daemon=True)  # type: ignore[attr-defined]
                 with uninterrupted():
                     process.start()
-                # the child holds the only writing end now, so that its death is the end of the file
-                writer.close()
-                running[reader] = (process, item, attempt)
+                    # the child holds the only writing end now, so that its death is the end of the file
+                    writer.close()
+                    running[reader] = (process, item, attempt)
             for ready in _ready(running):
                 process, item, attempt = running.pop(ready)
                 outcome = _receive(ready, process, item)
@@ -126,6 +128,8 @@ def _context() -> BaseContext:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
+    # its start ends with SIGINT let through again, so it comes before the server is started without
+    resource_tracker.ensure_running()
     return context
 
 
@@ -136,8 +140,8 @@ def _ready(running: Iterable[Connection]) -> list[Connection]:
 
 
 def _serve(task: Callable[[Any], Any], item: Any, writer: Connection) -> None:
-    """Run the task in this process and send what comes of it."""
-    with writer:
+    """Run the task in this process and send what comes of it, unless who wanted it is gone."""
+    with suppress(BrokenPipeError), writer:
         writer.send(_attempt(task, item))
 
 
