@@ -1,8 +1,8 @@
 """Fuzz all commands by hand: ``python tests/fuzz.py --minutes 60``.
 
-Damages traces at random (rows, bytes), runs a command on each and judges the outcome. What is found is shrunk, printed
-as an example for ``tests/test_fuzz.py`` and appended to ``--found``; each fault is told once. A crash of the interpreter
-itself leaves the example in ``--last``.
+Damages traces at random (rows, bytes), runs a command on each and judges the outcome. What is found is shrunk, told
+once, as an example for ``tests/test_fuzz.py``, and appended to ``--found``. A crash of the interpreter itself leaves
+the example in ``--last``.
 """
 
 from __future__ import annotations

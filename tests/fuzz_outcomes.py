@@ -1,8 +1,8 @@
 """Runs a command on a damaged trace and judges what came of it, whatever the trace is.
 
-An outcome is right where the command ends within bounded time and memory with a documented exit code and with a report
-or one line of error; where nothing that a terminal obeys, a spreadsheet runs or a browser draws comes from a name of the
-trace; and where the trace itself is as it was.
+An outcome is right where the command ends within bounded time and memory with a documented exit code and a report or
+one line of error, where no name of the trace is obeyed by a terminal, run by a spreadsheet or drawn by a browser, and
+where the trace itself is as it was.
 """
 
 from __future__ import annotations
@@ -97,29 +97,35 @@ class Outcome:
 
 
 def judge(trace: Path, name: str) -> Outcome:
-    """Run one of ``COMMANDS`` on a trace, which lies alone in its folder; raise ``WrongOutcomeError`` if it is wrong."""
+    """Run one of ``COMMANDS`` on a trace, alone in its folder; raise ``WrongOutcomeError`` for a wrong outcome."""
     before = hashlib.sha256(trace.read_bytes()).digest()
     words = [word.replace("IN", str(trace)) if word == "IN" else word for word in COMMANDS[name]]
     words = [word.replace("OUT", str(trace.parent / "out")) if word.startswith("OUT") else word for word in words]
     outcome = run_bounded(words, trace)
     if hashlib.sha256(trace.read_bytes()).digest() != before:
         raise WrongOutcomeError("the trace was changed", name)
-    for check in (_check_ending, _check_terminal, _check_files, _check_formats):
-        check(name, outcome)
+    check_outcome(name, outcome)
     return outcome
 
 
-def run_bounded(words: list[str], trace: Path) -> Outcome:
+def check_outcome(name: str, outcome: Outcome) -> None:
+    """Raise ``WrongOutcomeError`` where the outcome of one of ``COMMANDS`` is wrong."""
+    for check in (_check_ending, _check_terminal, _check_files, _check_formats):
+        check(name, outcome)
+
+
+def run_bounded(words: list[str], trace: Path, cpu_seconds: float | None = None) -> Outcome:
     """Run the command line in this process, with a limit of CPU time and memory."""
+    seconds = CPU_SECONDS if cpu_seconds is None else cpu_seconds
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
     code: Any = None
     try:
-        with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]), _bounded():
+        with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]), _bounded(seconds):
             run(words)
     except SystemExit as ended:
         code = ended.code
     except _OutOfTimeError as late:
-        raise WrongOutcomeError(f"out of time: {_place(late)}", f"{words[0]}: {CPU_SECONDS} s of CPU time") from None
+        raise WrongOutcomeError(f"out of time: {_place(late)}", f"{words[0]}: {seconds} s of CPU time") from None
     except (Exception, KeyboardInterrupt) as error:
         signature = f"{type(error).__name__}: {_place(error)}"
         raise WrongOutcomeError(signature, "".join(traceback.format_exception(error))) from None
@@ -128,7 +134,7 @@ def run_bounded(words: list[str], trace: Path) -> Outcome:
 
 
 @contextlib.contextmanager
-def _bounded() -> Iterator[None]:
+def _bounded(cpu_seconds: float) -> Iterator[None]:
     """Limit CPU time and address space for a while; warnings, which would be lines on the terminal, are errors."""
 
     def stop(*_: Any) -> None:
@@ -138,7 +144,7 @@ def _bounded() -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     handler = signal.signal(signal.SIGPROF, stop)
     resource.setrlimit(resource.RLIMIT_AS, (size + _ROOM_BYTES, hard))
-    signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -272,7 +278,7 @@ def _check_xml(name: str, content: bytes) -> None:
     from xml.etree import ElementTree
 
     try:
-        root = ElementTree.fromstring(content)  # noqa: S314 - our own output
+        root = ElementTree.fromstring(content)
     except ElementTree.ParseError as error:
         raise WrongOutcomeError("XML that no parser reads", f"{name}: {error}") from None
     if any(_CANARY in one.tag or any(_CANARY in key for key in one.attrib) for one in root.iter()):
