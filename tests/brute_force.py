@@ -255,6 +255,7 @@ def account(operations: list[Row], calls: list[Row], ranges: list[Row], forward:
         reached = max(reached, op["end"])
     categories = {category: sum(label == category for label in labels.values()) for category in CATEGORIES}
     ideal, serial = flow_shop(scene.loads, scene.computes)
+    told = bool(scene.loads) or copies_are_told(operations, range(forward["start"], t1))
     return {
         "t0": t0,
         "t1": t1,
@@ -266,13 +267,19 @@ def account(operations: list[Row], calls: list[Row], ranges: list[Row], forward:
         "exposed_load_later": exposed_later,
         "ideal": ideal,
         "serial": serial,
-        "overlap": len(busy(scene.loads) & busy(scene.computes)),
-        "load_busy": len(busy(scene.loads)),
+        "overlap": len(busy(scene.loads) & busy(scene.computes)) if told else None,
+        "load_busy": len(busy(scene.loads)) if told else None,
         "compute_busy": len(busy(scene.computes)),
         "labels": labels,
         "before": before,
         "computes": scene.computes,
     }
+
+
+def copies_are_told(operations: list[Row], time: range) -> bool:
+    """Return whether no load found means that there was none: copies were traced, and none beside lacks its launch."""
+    alone = [op for op in operations if op["direction"] == "h2d" and op["launch"] is None and op["start"] in time]
+    return any(op["kind"] == "copy" for op in operations) and not alone
 
 
 def flow_shop(loads: list[Row], computes: list[Row]) -> tuple[int, int]:

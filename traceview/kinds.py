@@ -61,3 +61,7 @@ class CallKind(IntEnum):
     """submits a copy and returns"""
     LAUNCH = 4
     """submits kernels or graphs"""
+
+
+UNNAMED = "[unknown "
+"""Begins the name of a kernel or a call whose text the export lacks; its number follows."""

@@ -61,11 +61,12 @@ class TraceInfo:
 class Layer:
     """One layer of one forward; ``stall_ns`` is the idle time before its first compute operation.
 
-    ``load_pieces`` and ``load_bytes`` are None where a kernel moved the load and no range says how much.
+    ``load_pieces`` and ``load_bytes`` are None where a kernel moved the load and no range says how much; all three of
+    the load where the capture does not show the copies of its forward.
     """
 
     layer: int
-    load_busy_ns: int
+    load_busy_ns: int | None
     compute_busy_ns: int
     load_pieces: int | None
     load_bytes: int | None
@@ -86,7 +87,7 @@ class Measures:
     pipeline_efficiency: float | None
     hidden: float | None
     load_busy_ns: int | None
-    """None where the capture holds no copies and no kernel is known to load; so is ``overlap_ns``"""
+    """None where no load was found and the capture does not show the copies of the forward; so is ``overlap_ns``"""
     compute_busy_ns: int
     compute_inflation_ns: int | None
     overlap_ns: int | None

@@ -305,7 +305,7 @@ def test_facts_that_nest_without_end_are_none(tmp_path: Path) -> None:
 
 def test_a_virtual_table_or_a_table_without_rowids_is_read_or_refused(tmp_path: Path) -> None:
     path = TraceBuilder().api("cudaFree", 1, 2).write(tmp_path / "trace.sqlite")
-    columns = "start INTEGER PRIMARY KEY, end, deviceId, contextId, streamId"
+    columns = "start INTEGER PRIMARY KEY, end, deviceId, contextId, streamId, correlationId, globalPid, demangledName"
     change(path, f"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL ({columns}) WITHOUT ROWID")
-    change(path, "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (5, 9, 0, 1, 7)")
+    change(path, "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (5, 9, 0, 1, 7, 3, 4, 5)")
     assert traceview.read(path).operations.end.tolist() == [9]

@@ -79,7 +79,8 @@ def test_every_table_that_the_reader_knows_has_its_place() -> None:
     known = {table for one in vars(schema).values() if isinstance(one, Source) for table in one.tables}
     known |= {value for name, value in vars(schema).items() if name.endswith("_TABLE")}
     by_row = {"KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE", "RUNTIME", "CUDA_EVENT", "SYNCHRONIZATION"}
-    placed = {f"CUPTI_ACTIVITY_KIND_{name}" for name in by_row} | {schema.NVTX_TABLE, STACKS_TABLE}
+    placed = {f"CUPTI_ACTIVITY_KIND_{name}" for name in by_row}
+    placed |= {schema.NVTX_TABLE, schema.STRINGS_TABLE, STACKS_TABLE}
     placed |= {*slim_tables.WHOLE_TABLES, *slim_tables.METRIC_TIMES, *slim_tables.METRIC_NAMES}
     assert known <= placed
 

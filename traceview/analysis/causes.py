@@ -186,7 +186,7 @@ def _load_bound(case: Case, costs: dict[str, int]) -> int:
         return 0
     inflation = max(measures.compute_inflation_ns or 0, 0) if case.moved_by_kernels else 0
     compute = sum(layer.compute_busy_ns for layer in layers) - inflation
-    first = layers[0].load_busy_ns
+    first = layers[0].load_busy_ns or 0
     loss = (
         measures.makespan_ns
         - (measures.compute_busy_ns - inflation)
@@ -202,7 +202,7 @@ def floor_without(name: str, case: Case) -> int | None:
     link itself is the cause, that of a link which delays nothing but the first layer.
     """
     measures, layers = case.measures, case.measured.layers
-    loads = [layer.load_busy_ns for layer in layers]
+    loads = [layer.load_busy_ns or 0 for layer in layers]
     computes = [layer.compute_busy_ns for layer in layers]
     if name in SLOW_LOADS:
         moved = [layer.load_bytes for layer in layers] or [measures.load_bytes]

@@ -149,7 +149,8 @@ def _values_of_layers(forward: Forward) -> dict[Key, float]:
     values: dict[Key, float] = {}
     for layer in forward.layers:
         subject = layer_subject(layer.layer)
-        values[Key("layer_load_busy_ns", subject)] = layer.load_busy_ns
+        if layer.load_busy_ns is not None:
+            values[Key("layer_load_busy_ns", subject)] = layer.load_busy_ns
         values[Key("layer_compute_busy_ns", subject)] = layer.compute_busy_ns
         values[Key("layer_stall_ns", subject)] = layer.stall_ns
         if layer.load_pieces is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceview.analysis.gaps import gaps
 from traceview.analysis.links import stated_ceiling
 from traceview.analysis.overlap import PAIRED_STREAMS
 from traceview.analysis.paths import PRESUMED
@@ -73,7 +74,13 @@ def abstentions(
     ``machine`` is what the user says about the machine, ``traffic`` what was found to use its links.
     """
     link = machine.link if machine else None
-    return (*_lacking(trace), *_weaknesses(trace, forwards), *_metrics(trace, link), *_unknown_traffic(trace, traffic))
+    return (
+        *_lacking(trace),
+        *_weaknesses(trace, forwards),
+        *gaps(trace, forwards),
+        *_metrics(trace, link),
+        *_unknown_traffic(trace, traffic),
+    )
 
 
 def answered(trace: Trace, forwards: Sequence[Forward]) -> tuple[str, ...]:

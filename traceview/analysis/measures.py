@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,10 @@ import numpy as np
 
 from instrument.naming import DOMAIN
 from traceview import intervals, report
+from traceview.analysis.gaps import unseen_loads
 from traceview.analysis.layer_times import LayerTimes
 from traceview.analysis.roles import Role
-from traceview.model import Content, Kind, Memory
+from traceview.model import Kind, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,16 +30,17 @@ def measure(trace: Trace, forward: Forward, accounting: Accounting, baseline: Ke
     load, compute = (_busy(trace, forward.rows(role)) for role in (Role.LOAD, Role.COMPUTE))
     overlap = intervals.intersect(load, compute).length
     times = LayerTimes(trace, forward)
+    told = unseen_loads(trace, forward) is None
     layers = _layers(trace, forward, accounting, times)
+    if not told:
+        layers = tuple(replace(one, load_busy_ns=None, load_pieces=None, load_bytes=None) for one in layers)
     first = next(iter(accounting.first_of_layer), None)
     exposed = [accounting.exposed_ns[layer] for layer in accounting.first_of_layer]
-    loads = [layer.load_busy_ns for layer in layers]
+    loads = [layer.load_busy_ns or 0 for layer in layers]
     computes = [layer.compute_busy_ns for layer in layers]
     # a load whose layer does not compute in this forward delays nothing in it and is left out
     ideal = ideal_makespan(*(times.added_ns([*accounting.first_of_layer], role) for role in (Role.LOAD, Role.COMPUTE)))
     rows = forward.rows(Role.LOAD)
-    # that nothing loads is no finding where the capture has no copies
-    untold = not len(rows) and Content.COPIES in trace.capture.missing
     # a forward in which no load was found says nothing about how its loads hide
     has_layers = bool(layers) and first is not None and any(loads)
     # layers that overtake each other are no pipeline in fixed order: its ideal says nothing of them
@@ -55,12 +57,12 @@ def measure(trace: Trace, forward: Forward, accounting: Accounting, baseline: Ke
         serial_ns=sum(loads) + sum(computes) if has_layers else None,
         pipeline_efficiency=ideal / accounting.makespan_ns if ordered and accounting.makespan_ns else None,
         hidden=overlap / load.length if load.length else None,
-        load_busy_ns=None if untold else load.length,
+        load_busy_ns=load.length if told else None,
         compute_busy_ns=compute.length,
         compute_inflation_ns=baseline.inflation(forward),
-        overlap_ns=None if untold else overlap,
-        load_pieces=None if untold else _pieces(trace, rows),
-        load_bytes=None if untold else _bytes(trace, rows, forward.ranges[forward.role == int(Role.LOAD)]),
+        overlap_ns=overlap if told else None,
+        load_pieces=_pieces(trace, rows) if told else None,
+        load_bytes=_bytes(trace, rows, forward.ranges[forward.role == int(Role.LOAD)]) if told else None,
         accounting=accounting.categories,
     )
     return report.Forward(

@@ -47,7 +47,9 @@ def read_columns(database: Database, source: Source, keep: Callable[[Table], Fla
     if table is None:
         return {name: np.empty(0, dtype=np.int64) for name in source.fields}
     strict = {name: field for field in source.fields.values() if field.default == REQUIRED for name in field.columns}
-    database.require(table, strict)
+    database.require(
+        table, (*strict, *(name for field in source.fields.values() if field.needed for name in field.columns))
+    )
     present = database.tables[table]
     held = {name: field for name, field in source.fields.items() if field.columns and present >= set(field.columns)}
     defaults = {column: field.default for field in held.values() for column in field.columns}

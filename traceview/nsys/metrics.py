@@ -119,6 +119,9 @@ def _pcie_counters(database: Database) -> dict[tuple[int, int], str]:
     """Return which (type, metric) counts PCIe traffic, and which way."""
     if not {"typeId", "metricId", "metricName"} <= database.tables.get(schema.GPU_COUNTERS_TABLE, frozenset()):
         return {}
+    samples = database.tables.get("GPU_METRICS", frozenset())
+    if not {"typeId", "metricId", "value"} <= samples or not {"timestamp", "rawTimestamp"} & samples:
+        return {}
     rows = database.rows(f"SELECT typeId, metricId, metricName FROM {schema.GPU_COUNTERS_TABLE}")  # noqa: S608
     return {(kind, metric): way for kind, metric, name in rows if _numbers(kind, metric) and (way := _way(name))}
 
@@ -173,7 +176,10 @@ def _rdma_counters(database: Database) -> Mapping[tuple[int, int], tuple[str, fl
     """Return by (list, index) the direction of an RDMA counter, bytes per unit, and 1 / ns where the unit is a rate."""
     needed = {"metricsListId", "metricsIdx", "name", "unit"}
     table = schema.NIC_COUNTERS_TABLE
-    if not needed <= database.tables.get(table, frozenset()) or "NET_NIC_METRIC" not in database.tables:
+    samples = {name for field in schema.NIC_METRICS.fields.values() for name in field.columns}
+    if not needed <= database.tables.get(table, frozenset()) or not samples <= database.tables.get(
+        "NET_NIC_METRIC", frozenset()
+    ):
         return {}
     counters = {}
     for metrics_list, index, name, unit in database.rows(f"SELECT metricsListId, metricsIdx, name, unit FROM {table}"):  # noqa: S608

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from traceview.kinds import UNNAMED
 from traceview.model import Stream, Thread
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class NameTable:
     def add_all(self, ids: Ints, texts: Mapping[int, str]) -> Ints:
         """Return the index of each id's text; an id without text is named ``[unknown ID]``, a negative one is -1."""
         known = distinct(ids)
-        dense = [self.add(texts.get(number, f"[unknown {number}]")) if number >= 0 else -1 for number in known.tolist()]
+        dense = [self.add(texts.get(number, f"{UNNAMED}{number}]")) if number >= 0 else -1 for number in known.tolist()]
         return translated(ids, known, indices(dense))
 
 

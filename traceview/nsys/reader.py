@@ -48,6 +48,8 @@ def read_database(
 
     Raises ``InputError`` where the file is damaged, is no export, or holds neither GPU nor API rows.
     """
+    if schema.STRINGS_TABLE in database.tables:
+        database.require(schema.STRINGS_TABLE, ("id", "value"))
     range_rows = read_ranges(database)
     first_range = int(range_rows.start.min()) if len(range_rows.start) else None
     pruning = None if window is None else _plan(database, first_range, window)

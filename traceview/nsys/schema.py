@@ -40,16 +40,18 @@ class Field:
     """whether it is a number of few digits (an id, a kind), held in the narrowest integers that the file allows"""
     within: tuple[int, int] | None = None
     """smallest and largest value that can be true"""
+    needed: bool = False
+    """whether every version has the columns, although a row may lack a value: without them its default would lie"""
 
 
-def column(name: str, default: int = 0, within: tuple[int, int] | None = None) -> Field:
+def column(name: str, default: int = 0, within: tuple[int, int] | None = None, *, needed: bool = False) -> Field:
     """Return the field that is one column of the export: a time, a size, a serialised id."""
-    return Field((name,), default, within=within)
+    return Field((name,), default, within=within, needed=needed)
 
 
-def small(name: str, default: int = 0) -> Field:
+def small(name: str, default: int = 0, *, needed: bool = False) -> Field:
     """Return the field that is one column of small numbers."""
-    return Field((name,), default, small=True)
+    return Field((name,), default, small=True, needed=needed)
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,13 @@ class Source:
 
 _TIMES = {"start": column("start", REQUIRED, TIMES), "end": column("end", REQUIRED, TIMES)}
 _PLACE = {
-    "pid": column("globalPid"),
+    "pid": column("globalPid", needed=True),
     "device": small("deviceId", REQUIRED),
     "context": small("contextId", REQUIRED),
     "green": small("greenContextId"),
     "stream": small("streamId", REQUIRED),
 }
-_CORRELATION = {"correlation": small("correlationId")}
+_CORRELATION = {"correlation": small("correlationId", needed=True)}
 _OPERATION = {**_TIMES, **_PLACE, **_CORRELATION}
 _SHAPE = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
 _SHIFTS = (32, 43, 53, 0, 11, 22)
@@ -77,7 +79,7 @@ KERNELS = Source(
     ("CUPTI_ACTIVITY_KIND_KERNEL",),
     {
         **_OPERATION,
-        "name": small("demangledName", -1),
+        "name": small("demangledName", -1, needed=True),
         "shape": Field(_SHAPE, shifts=_SHIFTS),
     },
 )
@@ -102,19 +104,19 @@ CALLS = Source(
     {
         **_TIMES,
         **_CORRELATION,
-        "tid": column("globalTid"),
+        "tid": column("globalTid", needed=True),
         "name": small("nameId", REQUIRED),
-        "event_class": small("eventClass"),
+        "event_class": small("eventClass", needed=True),
         "stack": small("callchainId", -1),
     },
 )
 EVENT_RECORDS = Source(
     ("CUPTI_ACTIVITY_KIND_CUDA_EVENT",),
-    {**_PLACE, **_CORRELATION, "event": column("eventId", -1), "sync": column("eventSyncId", -1)},
+    {**_PLACE, **_CORRELATION, "event": column("eventId", -1, needed=True), "sync": column("eventSyncId", -1)},
 )
 SYNCHRONISATIONS = Source(
     ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",),
-    {**_PLACE, **_CORRELATION, "event": column("eventId", INVALID_ID), "sync": column("eventSyncId", -1)},
+    {**_PLACE, **_CORRELATION, "event": column("eventId", INVALID_ID, needed=True), "sync": column("eventSyncId", -1)},
 )
 GPU_METRICS = Source(
     ("GPU_METRICS",),
@@ -138,6 +140,7 @@ NIC_METRICS = Source(
     },
 )
 NIC_COUNTERS_TABLE = "TARGET_INFO_NETWORK_METRICS"
+STRINGS_TABLE = "StringIds"
 NVTX_TABLE = "NVTX_EVENTS"
 NVTX_RANGES = (59, 60)
 NVTX_MARK = 34

@@ -95,7 +95,8 @@ def _measures(measures: Measures) -> tuple[Line, ...]:
     if measures.load_busy_ns is None:
         return (_pairs(("loads", "not captured"), ("lead-in", duration(measures.lead_in_ns))),)
     if not measures.load_busy_ns:
-        return (_pairs(("loads", "none found"), ("lead-in", duration(measures.lead_in_ns))),)
+        loads = "none found" if measures.load_busy_ns == 0 else "unknown"
+        return (_pairs(("loads", loads), ("lead-in", duration(measures.lead_in_ns))),)
     first = _pairs(
         ("first layer exposed", _time(measures.first_layer_exposed_ns)),
         ("exposed load", _exposed_load(measures)),
@@ -166,7 +167,7 @@ def _layer_row(number: int, layers: list[Layer]) -> tuple[Line, ...]:
     return row(
         str(number),
         milliseconds(median(layer.stall_ns for layer in layers)),
-        milliseconds(median(layer.load_busy_ns for layer in layers)),
+        _known_median([layer.load_busy_ns for layer in layers], milliseconds),
         milliseconds(median(layer.compute_busy_ns for layer in layers)),
         _known_median([layer.load_pieces for layer in layers], lambda pieces: count(round(pieces))),
         _known_median([layer.load_bytes for layer in layers], size),
