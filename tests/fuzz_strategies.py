@@ -11,6 +11,8 @@ from fuzz_scenes import BASES
 from hypothesis import strategies as st
 from layouts import LAYOUTS
 
+from traceview.nsys import schema
+
 CANARY = "fuzz-canary"
 """Where this turns up as an element or an attribute, a name of a trace became markup."""
 
@@ -69,6 +71,15 @@ values = st.one_of(
 tables = st.sampled_from(_IMPORTANT) | st.sampled_from(tuple(_COLUMNS))
 rows = st.none() | st.integers(0, 200)
 places = tables.flatmap(lambda table: st.tuples(st.just(table), st.sampled_from(_COLUMNS[table])))
+_READ = [
+    (table, name)
+    for source in vars(schema).values()
+    if isinstance(source, schema.Source)
+    for table in source.tables
+    for field in source.fields.values()
+    for name in field.columns
+]
+_vital = st.sampled_from([*_READ, *(("NVTX_EVENTS", column) for column in _COLUMNS["NVTX_EVENTS"])])
 _leaves = st.none() | st.booleans() | numbers | st.floats() | names
 
 
@@ -100,8 +111,9 @@ def _set(where: st.SearchStrategy[tuple[str, str]], what: st.SearchStrategy) -> 
 row_changes = st.one_of(
     _set(places, values),
     _set(places, numbers),
-    _set(places, _near),
-    _set(places, _near),
+    _set(_vital, _near),
+    _set(_vital, _near),
+    _set(_vital, numbers),
     _set(_texts, names),
     _set(_texts, names),
     _set(_payloads, documents.map(json.dumps)),
