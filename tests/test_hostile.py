@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,10 @@ from trace_builder import TraceBuilder, layered_forward
 
 from traceview.analysis.events import pair_waits
 from traceview.analysis.forwards import find_forwards
+from traceview.analysis.overlap import stream_labels
 from traceview.analysis.report import ReportOptions, build_report
 from traceview.errors import OutputError
+from traceview.model import Stream
 from traceview.nsys.schema import documented_name
 from traceview.output import check_output, write_whole
 
@@ -55,6 +59,15 @@ def test_a_row_without_the_shared_id_pairs_by_its_event(tmp_path: Path) -> None:
     trace = read_back(builder, tmp_path)
     events = [int(trace.event_records.event[row]) for row in pair_waits(trace)]
     assert events == [1, 3]
+
+
+def test_labels_of_many_streams_take_no_time(tmp_path: Path) -> None:
+    trace = read_back(TraceBuilder().kernel(1, 2), tmp_path)
+    streams = tuple(Stream(process, 0, 1, 0, 7) for process in range(20_000))
+    began = time.process_time()
+    labels = stream_labels(replace(trace, streams=(*streams, Stream(5, 0, 2, 0, 7))))
+    assert time.process_time() - began < 2
+    assert (labels[4], labels[5], labels[-1]) == ("4/0/7", "5/0/1.0/7", "5/0/2.0/7")
 
 
 @pytest.mark.parametrize("name", ["cudaStreamSynchronize_ptsz_v7000", "cudaStreamSynchronize_v7000_ptsz"])
