@@ -153,7 +153,7 @@ def _check_next(doomed: Doomed, output: Path, folder: Path, context: str) -> Non
 
 def _prepare(name: str, output: Path) -> None:
     """Put the output of a run before in place."""
-    made = _made(name)
+    made = Path(_made(name).name) / COMMANDS[name].output
     if made.is_dir():
         shutil.copytree(made, output)
     else:
@@ -161,12 +161,14 @@ def _prepare(name: str, output: Path) -> None:
 
 
 @cache
-def _made(name: str) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="killing-"))
+def _made(name: str) -> tempfile.TemporaryDirectory[str]:
+    """Return a folder, kept until this process ends, in which a command has run."""
+    kept = tempfile.TemporaryDirectory(prefix="killing-", ignore_cleanup_errors=True)
+    folder = Path(kept.name)
     shutil.copyfile(SAMPLE, folder / "trace.sqlite")
     words = [word if word != "new" else "old" for word in COMMANDS[name].words]
     assert _run(words, folder).returncode == 0
-    return folder / COMMANDS[name].output
+    return kept
 
 
 @cache
