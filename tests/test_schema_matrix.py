@@ -122,6 +122,7 @@ ALL = [(table, None) for table in LAYOUTS[NEWEST].tables]
 ALL += [(table, column.name) for table, columns in LAYOUTS[NEWEST].tables.items() for column in columns]
 
 TOLD_IN_WORDS = {
+    ("CUPTI_ACTIVITY_KIND_MEMCPY", "dstKind"): "the memory of the copies out is 'unknown'",
     ("CUPTI_ACTIVITY_KIND_MEMCPY", "migrationCause"): "the cause is 'unknown'",
     ("CUPTI_ACTIVITY_KIND_MEMCPY", "srcDeviceId"): "the link of the peer copies ends at 'GPU ?'",
     ("CUPTI_ACTIVITY_KIND_MEMCPY", "dstDeviceId"): "the link of the peer copies ends at 'GPU ?'",

@@ -95,8 +95,7 @@ def _measures(measures: Measures) -> tuple[Line, ...]:
     if measures.load_busy_ns is None:
         return (_pairs(("loads", "not captured"), ("lead-in", duration(measures.lead_in_ns))),)
     if not measures.load_busy_ns:
-        loads = "none found" if measures.load_busy_ns == 0 else "unknown"
-        return (_pairs(("loads", loads), ("lead-in", duration(measures.lead_in_ns))),)
+        return (_pairs(("loads", "none found"), ("lead-in", duration(measures.lead_in_ns))),)
     first = _pairs(
         ("first layer exposed", _time(measures.first_layer_exposed_ns)),
         ("exposed load", _exposed_load(measures)),

@@ -131,6 +131,8 @@ def _missing_names(report: Report, forward: Forward) -> Line:
     if "copies" in report.trace.missing:
         lacking = line("The capture holds no copies, so nothing can be said of its loads: ")
         return (*lacking, Part("nsys profile --trace=cuda,nvtx", CODE), Part("."))
+    if forward.measures.load_busy_ns is None:
+        return line("Copies beside it have no launch in the capture, so nothing can be said of its loads.")
     load, compute = Part("load layer 0", CODE), Part("compute layer 0", CODE)
     if forward.layers:
         return line("No load was found in it, so none can hide: put a range ", load, " around what submits each.")
