@@ -26,7 +26,7 @@ from traceview.errors import InputError, UsageError
 from traceview.history_tables import BETWEEN, COLUMNS, create_tables, finding_rows, kernel_rows, measure_rows, run_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from traceview.analysis.compare_clocks import Paces
@@ -103,16 +103,20 @@ def _hint(error: str) -> str:
 
 def save_report(connection: sqlite3.Connection, report: Report, origin: Origin, paces: Paces | None = None) -> bool:
     """Save a report as one run, whole or not at all; return whether it replaced the same run, which keeps its date."""
+    from sqlite_utils import Database
+
     with _transaction(connection):
-        create_tables(connection)
+        # inside an open transaction each of its steps is a savepoint, which commits nothing
+        database: Any = Database(connection, recursive_triggers=False, execute_plugins=False)
+        create_tables(database)
         before = connection.execute("SELECT saved_at FROM runs WHERE id = ?", [origin.run]).fetchone()
         origin = replace(origin, saved_at=before[0]) if before else origin
         for table, column in (*((name, "run") for name in COLUMNS if name != "runs"), ("runs", "id")):
-            connection.execute(f"DELETE FROM {table} WHERE {column} = ?", [origin.run])  # noqa: S608 - our own names
-        _insert(connection, "runs", [run_row(report, origin)])
-        _insert(connection, "measures", measure_rows(report, origin.run))
-        _insert(connection, "kernels", kernel_rows(paces or {}, origin.run))
-        _insert(connection, "findings", finding_rows(report, origin.run))
+            database[table].delete_where(f"{column} = ?", [origin.run])
+        database["runs"].insert(run_row(report, origin))
+        database["measures"].insert_all(measure_rows(report, origin.run))
+        database["kernels"].insert_all(kernel_rows(paces or {}, origin.run))
+        database["findings"].insert_all(finding_rows(report, origin.run))
     return before is not None
 
 
@@ -127,12 +131,6 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-
-
-def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    for row in rows:
-        marks = ", ".join(f":{name}" for name in row)
-        connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", row)  # noqa: S608 - our own names
 
 
 def measure_names(connection: sqlite3.Connection) -> tuple[str, ...]:

@@ -11,8 +11,9 @@ from traceview.analysis.compare_measures import MEASURES, sample_forwards
 from traceview.analysis.compare_setting import setting_of
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterator, Mapping
+
+    from sqlite_utils import Database
 
     from traceview.analysis.compare_clocks import Paces
     from traceview.report import Report
@@ -91,8 +92,6 @@ def finding_rows(report: Report, run: str) -> Iterator[dict[str, Any]]:
         yield {"run": run, "finding": one.id, "severity": one.severity, "cost_ns": one.cost_ns, "share": one.share}
 
 
-_SQL = {str: "TEXT", int: "INTEGER", float: "REAL"}
-
 COLUMNS: Mapping[str, tuple[dict[str, type], str | tuple[str, ...]]] = {
     "runs": (
         {
@@ -136,11 +135,10 @@ COLUMNS: Mapping[str, tuple[dict[str, type], str | tuple[str, ...]]] = {
 """Tables with their columns and primary keys."""
 
 
-def create_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables that are missing, and the view, inside the transaction that is open."""
+def create_tables(database: Database) -> None:
+    """Make the tables that are missing, and the view, in a database of sqlite-utils."""
     for name, (columns, key) in COLUMNS.items():
-        keys = ", ".join([key] if isinstance(key, str) else key)
-        link = "" if name == "runs" else ", FOREIGN KEY (run) REFERENCES runs(id)"
-        words = ", ".join(f"{column} {_SQL[kind]}" for column, kind in columns.items())
-        connection.execute(f"CREATE TABLE IF NOT EXISTS {name} ({words}, PRIMARY KEY ({keys}){link})")
-    connection.execute(f"CREATE VIEW IF NOT EXISTS measured AS {_VIEW}")
+        links = [] if name == "runs" else [("run", "runs", "id")]
+        database.table(name).create(columns, pk=key, foreign_keys=links, if_not_exists=True)
+    if "measured" not in database.view_names():
+        database.create_view("measured", _VIEW)
