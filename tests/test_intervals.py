@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,3 +124,42 @@ def test_absolute_times_in_ns_do_not_overflow() -> None:
     now = 1_700_000_000_000_000_000
     both = intervals.intersect(intervals.union([now], [now + 5]), intervals.union([now + 2, -now], [now + 9, now + 3]))
     assert both.length == 5
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.uint64])
+def test_integers_of_any_type_come_out_as_int64(kind: Any) -> None:
+    two = intervals.union(np.array([1, 5], dtype=kind), np.array([3, 7], dtype=kind))
+    instants = np.array([2, 4], dtype=kind)
+    assert as_set(two) == {1, 2, 5, 6}
+    for found in (
+        intervals.coverage(two, instants, instants + kind(2)),
+        intervals.covering(two, instants),
+        intervals.cut(np.array([1, 2], dtype=kind), np.array([9, 4], dtype=kind)).begin,
+    ):
+        assert found.dtype == np.int64
+
+
+def test_questions_about_no_instant_have_no_answer_of_type_int64() -> None:
+    two = intervals.union([1, 5], [3, 7])
+    for found in (
+        intervals.coverage(two, [], []),
+        intervals.covering(two, []),
+        intervals.covering(intervals.empty(), []),
+        intervals.innermost([1], [3], []),
+    ):
+        assert (found.tolist(), found.dtype) == ([], np.int64)
+
+
+def test_unsigned_instants_in_ns_are_not_rounded() -> None:
+    """Beside int64, numpy compares uint64 as floats, which hold 53 bits."""
+    now = 1_700_000_000_000_000_001
+    one = intervals.union([now], [now + 5])
+    instants = np.array([now - 1, now, now + 4, now + 5], dtype=np.uint64)
+    assert intervals.covering(one, instants).tolist() == [-1, 0, 0, -1]
+    assert intervals.coverage(one, instants, instants + np.uint64(1)).tolist() == [0, 1, 1, 0]
+    assert intervals.innermost([now], [now + 5], instants).tolist() == [-1, 0, 0, -1]
+
+
+def test_time_is_not_cut_by_intervals_without_length() -> None:
+    begin, label = intervals.cut([5, 3], [5, 2])
+    assert (begin.tolist(), begin.dtype, label.tolist()) == ([], np.int64, [-1])

@@ -154,8 +154,8 @@ def _covered_before(a: Intervals, at: Ints) -> Ints:
     if not len(a.start):
         return np.zeros_like(at)
     last = np.maximum(whole - 1, 0)
-    inside = np.where(whole > 0, np.minimum(at, a.end[last]) - a.start[last], 0)
-    return np.where(whole > 0, total[last] + inside, 0)
+    inside: Ints = np.maximum(np.minimum(at, a.end[last]) - a.start[last], 0)
+    return total[last] + inside
 
 
 def covering(a: Intervals, at: ArrayLike) -> Ints:
