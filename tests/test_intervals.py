@@ -134,7 +134,7 @@ def test_integers_of_any_type_come_out_as_int64(kind: Any) -> None:
     for found in (
         intervals.coverage(two, instants, instants + kind(2)),
         intervals.covering(two, instants),
-        intervals.cut(np.array([1, 2], dtype=kind), np.array([9, 4], dtype=kind)).begin,
+        intervals.cut(np.array([1, 5], dtype=kind), np.array([3, 7], dtype=kind)).begin,
     ):
         assert found.dtype == np.int64
 
@@ -163,3 +163,52 @@ def test_unsigned_instants_in_ns_are_not_rounded() -> None:
 def test_time_is_not_cut_by_intervals_without_length() -> None:
     begin, label = intervals.cut([5, 3], [5, 2])
     assert (begin.tolist(), begin.dtype, label.tolist()) == ([], np.int64, [-1])
+
+
+def members_of(found: Intervals) -> Pairs:
+    return list(zip(found.start.tolist(), found.end.tolist(), strict=True))
+
+
+def test_touching_intervals_become_one() -> None:
+    assert members_of(intervals.union([1, 3, 7], [3, 5, 9])) == [(1, 5), (7, 9)]
+    assert members_of(intervals.union([1, 4], [3, 5])) == [(1, 3), (4, 5)]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (3, 6, []),
+        (2, 7, [(2, 3), (6, 7)]),
+        (1, 9, [(1, 3), (6, 9)]),
+        (3, 9, [(6, 9)]),
+        (0, 6, [(1, 3)]),
+        (2, 2, []),
+        (7, 2, []),
+    ],
+)
+def test_what_is_clipped_at_the_edges_of_members_leaves_no_empty_one(low: int, high: int, expected: Pairs) -> None:
+    """::
+
+    0         ·██···███·
+    """
+    assert members_of(intervals.clip(intervals.union([1, 6], [3, 9]), low, high)) == expected
+
+
+@pytest.mark.parametrize(
+    ("ranges", "expected"),
+    [
+        ([(1, 3), (5, 7)], [-1, 0, 0, -1, -1, 1, 1, -1]),
+        ([(1, 3), (3, 7)], [-1, 0, 0, 1, 1, 1, 1, -1]),
+        ([(5, 7), (1, 3)], [-1, 1, 1, -1, -1, 0, 0, -1]),
+        ([(1, 7), (3, 5)], [-1, 0, 0, 1, 1, 0, 0, -1]),
+        ([(1, 5), (3, 7)], [-1, 0, 0, 1, 1, 1, 1, -1]),
+        ([(1, 7), (2, 4), (4, 6)], [-1, 0, 1, 1, 2, 2, 0, -1]),
+        ([(1, 7), (1, 4), (5, 6), (1, 4)], [-1, 3, 3, 3, 0, 2, 0, -1]),
+        ([(1, 3), (4, 5), (4, 7)], [-1, 0, 0, -1, 1, 2, 2, -1]),
+    ],
+    ids=["apart", "touching", "not in order", "nested", "overlapping", "two in one", "equal", "the last two nested"],
+)
+def test_ranges_without_empty_ones_are_told_apart(ranges: Pairs, expected: list[int]) -> None:
+    assert intervals.innermost(*columns(ranges), list(range(8))).tolist() == expected
+    mixed = [0, 6, 2, 4, 1, 7, 3, 5]
+    assert intervals.innermost(*columns(ranges), mixed).tolist() == [expected[at] for at in mixed]

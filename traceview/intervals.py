@@ -207,7 +207,7 @@ class Segments(NamedTuple):
 def cut(start: ArrayLike, end: ArrayLike) -> Segments:
     """Cut time where the innermost of some intervals changes, for many instants to be looked up: see ``innermost``."""
     starts, ends = np.asarray(start, dtype=np.int64), np.asarray(end, dtype=np.int64)
-    begin, label = _segments(starts, ends) if len(starts) else (_NOTHING, _NOTHING)
+    begin, label = _segments(starts, ends)
     return Segments(begin, np.append(-1, label))
 
 
