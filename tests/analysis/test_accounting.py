@@ -28,6 +28,7 @@ def accounted(builder: TraceBuilder, folder: Path) -> Accounting:
     trace = read_back(builder, folder)
     found = account(trace, find_forwards(trace)[0])
     assert tuple(found.categories) == CATEGORIES
+    assert all(type(ns) is int for ns in found.categories.values())
     assert sum(found.categories.values()) == found.makespan_ns
     return found
 
@@ -63,6 +64,11 @@ def test_a_forward_begins_with_a_load_that_comes_before_its_compute(tmp_path: Pa
     builder = layered_forward(TraceBuilder(), start=0, loads=[[(90, 95)]], computes=[[(110, 120)]])
     found = accounted(builder, tmp_path)
     assert (found.t0_ns, found.t1_ns) == (90, 120)
+
+
+def test_a_forward_begins_neither_with_what_ran_before_it_nor_with_what_is_no_load(tmp_path: Path) -> None:
+    builder = one_gap().kernel(10, 20, call=(-9, -5)).copy(80, 90, "d2h", 64, stream=9, call=(45, 48))
+    assert accounted(builder, tmp_path).t0_ns == 100
 
 
 def test_a_gap_opens_when_the_last_of_what_ran_together_ends(tmp_path: Path) -> None:
@@ -138,6 +144,12 @@ def test_layers_stand_in_the_order_in_which_they_begin_to_compute(tmp_path: Path
     assert found.stall_ns == {1: 100, 2: 30, 0: 50}
 
 
+def test_a_layer_that_computes_as_its_load_begins_does_not_stall(tmp_path: Path) -> None:
+    builder = layered_forward(TraceBuilder(), start=0, loads=[[(100, 110)]], computes=[[(100, 120)]])
+    found = accounted(builder, tmp_path)
+    assert (found.first_of_layer, found.stall_ns, found.exposed_ns) == ({0: 1}, {0: 0}, {0: 0})
+
+
 # 3, 4: the stream, the copy engine
 
 
@@ -185,6 +197,8 @@ def test_a_small_copy_waits_for_the_engine_while_others_copy_the_same_way(tmp_pa
 
 def test_it_waits_from_its_launch_on(tmp_path: Path) -> None:
     assert spent(behind_a_burst(call=(215, 216)), tmp_path)["engine_queue"] == 15
+    # the first call of the capture
+    assert spent(behind_a_burst(call=(10, 12)), tmp_path)["engine_queue"] == 30
 
 
 @pytest.mark.parametrize(
@@ -225,6 +239,12 @@ def test_a_copy_that_starts_under_compute_explains_no_gap(tmp_path: Path) -> Non
 def test_until_the_launch_the_host_syncs_and_then_does_something_else(tmp_path: Path) -> None:
     builder = one_gap(launched=240).device_sync(call=(150, 230))
     assert holes(accounted(builder, tmp_path)) == [(200, 230, "sync"), (230, 240, "host"), (240, 260, "launch")]
+
+
+@pytest.mark.parametrize("name", ["cudaDeviceSynchronize_v3020", "cudaFree_v3020", "cudaMemcpyAsync_v3020"])
+def test_what_the_host_does_after_the_launch_is_not_why_it_was_late(name: str, tmp_path: Path) -> None:
+    builder = one_gap(launched=240).api(name, 246, 256)
+    assert spent(builder, tmp_path) == {"compute": 140, "host": 40, "launch": 20}
 
 
 def test_what_another_thread_waits_for_is_not_why_this_one_is_late(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from export_writer import PROCESS, global_pid
 from plain_trace import call_of, read_back
@@ -12,6 +14,7 @@ from trace_builder import TraceBuilder
 from traceview.analysis.accounting import account
 from traceview.analysis.forwards import find_forwards
 from traceview.analysis.syncs import find_blocking_calls, list_syncs
+from traceview.errors import UsageError
 from traceview.report import Sync
 
 if TYPE_CHECKING:
@@ -104,13 +107,55 @@ def test_outside_any_forward_nobody_says_whether_a_call_was_meant(start: int, tm
 
 
 def test_a_forward_holds_the_call_that_begins_with_it_and_not_the_one_before(tmp_path: Path) -> None:
-    _, found = found_in(forward(at=100).device_sync(call=(99, 100)).device_sync(call=(100, 101)), tmp_path)
-    assert found.forward.tolist() == [-1, 0]
+    builder = forward(at=100).device_sync(call=(99, 100)).device_sync(call=(100, 101)).device_sync(call=(103, 104))
+    _, found = found_in(builder, tmp_path)
+    assert found.forward.tolist() == [-1, 0, 0]
 
 
 def test_a_thread_that_launches_nothing_of_a_forward_is_outside_of_it(tmp_path: Path) -> None:
     sync = only(forward().device_sync(call=(150, 230), thread=OTHER_THREAD), tmp_path)
     assert (sync.forward, sync.accidental, sync.range_name) == (None, None, None)
+
+
+def test_a_thread_that_launches_something_else_is_outside_as_well(tmp_path: Path) -> None:
+    builder = forward().device_sync(call=(150, 230), thread=OTHER_THREAD)
+    builder.kernel(500, 510, stream=9, call=(140, 145), thread=OTHER_THREAD)
+    assert only(builder, tmp_path).forward is None
+
+
+def test_a_forward_that_nobody_is_known_to_have_launched_holds_no_call(tmp_path: Path) -> None:
+    builder = add_forward(forward(), 1, 2000).device_sync(call=(150, 230)).device_sync(call=(2150, 2230))
+    trace = read_back(builder, tmp_path)
+    forwards = find_forwards(trace)
+    launch = np.where(trace.operations.start < 1000, -1, trace.operations.launch)
+    trace = replace(trace, operations=replace(trace.operations, launch=launch))
+    found = find_blocking_calls(trace, forwards, [account(trace, one) for one in forwards])
+    assert (found.forward.tolist(), found.cost.tolist()) == ([-1, 1], [0, 100])
+
+
+def test_each_forward_needs_its_accounting(tmp_path: Path) -> None:
+    trace = read_back(forward(), tmp_path)
+    with pytest.raises(ValueError, match="shorter"):
+        find_blocking_calls(trace, find_forwards(trace), [])
+
+
+def test_many_calls_inside_and_outside_of_a_forward_cost_what_each_forced(tmp_path: Path) -> None:
+    """Forty times the host waits 10 ns of an idle device and launches 10 ns of work 5 ns later; so does a stranger."""
+    builder = TraceBuilder().range("forward 0", 0, 3000).kernel(80, 100, call=(50, 60))
+    for at in range(100, 1300, 30):
+        builder.device_sync(call=(at, at + 10)).device_sync(call=(at + 1, at + 9), thread=OTHER_THREAD)
+        builder.kernel(at + 20, at + 30, call=(at + 15, at + 16))
+    _, found = found_in(builder, tmp_path)
+    assert found.forward.tolist() == [0, -1] * 40
+    assert found.cost.tolist() == [20, 0] * 40
+
+
+def test_columns_hold_flags_and_integers(tmp_path: Path) -> None:
+    for allow in (None, "forward"):
+        _, found = found_in(forward().device_sync(call=(150, 230)), tmp_path, allow)
+        flags = {name for name, column in vars(found).items() if column.dtype == bool}
+        assert flags == {"readback", "explicit", "boundary", "allowed"}
+        assert {column.dtype.kind for name, column in vars(found).items() if name not in flags} == {"i"}
 
 
 def test_each_call_lies_in_its_own_forward(tmp_path: Path) -> None:
@@ -159,9 +204,18 @@ def test_an_allowed_range_of_another_thread_excuses_nothing(tmp_path: Path) -> N
     assert only(builder, tmp_path, allow="sampling").accidental
 
 
+def test_a_whole_forward_may_be_allowed(tmp_path: Path) -> None:
+    assert only(forward().device_sync(call=(150, 230)), tmp_path, allow="forward").accidental is False
+
+
+def test_an_expression_that_is_none_is_refused_by_the_name_of_its_option(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^--allow-sync is no regular expression"):
+        only(forward().device_sync(call=(150, 230)), tmp_path, allow="(")
+
+
 def test_nothing_is_allowed_in_a_trace_without_ranges(tmp_path: Path) -> None:
     sync = only(TraceBuilder().device_sync(call=(150, 230)), tmp_path, allow="sampling")
-    assert (sync.accidental, sync.forward) == (None, None)
+    assert (sync.api, sync.accidental, sync.forward) == ("cudaDeviceSynchronize", None, None)
 
 
 # what kind it is
@@ -190,7 +244,20 @@ def test_a_blocking_call_without_a_known_name_is_called_unknown(tmp_path: Path) 
     thread = global_pid(PROCESS) | PROCESS
     columns = {"start": 150, "end": 230, "correlationId": 77, "nameId": -1}
     builder.row("CUPTI_ACTIVITY_KIND_RUNTIME", globalTid=thread, **columns)
-    assert only(builder, tmp_path).api == "unknown"
+    builder.copy(152, 155, "d2h", 8, stream=7, call=(145, 149))
+    sync = only(builder, tmp_path)
+    assert (sync.api, sync.kind) == ("unknown", "implicit")
+
+
+def test_a_copy_that_nobody_is_known_to_have_launched_is_no_calls(tmp_path: Path) -> None:
+    builder = TraceBuilder().copy(160, 170, "h2d", 4096).device_sync(call=(150, 230))
+    assert only(builder, tmp_path).direction is None
+
+
+def test_a_range_may_be_called_as_the_call_that_it_encloses(tmp_path: Path) -> None:
+    builder = TraceBuilder().device_sync(call=(150, 230)).range("cudaDeviceSynchronize", 140, 240)
+    sync = only(builder, tmp_path)
+    assert (sync.api, sync.range_name) == ("cudaDeviceSynchronize", "cudaDeviceSynchronize")
 
 
 def test_calls_that_do_not_block_are_not_listed(tmp_path: Path) -> None:
@@ -232,6 +299,32 @@ def test_a_wait_whose_stream_the_capture_does_not_tell_may_be_for_the_copy(tmp_p
     builder = forward().copy(212, 216, "d2h", 64, stream=7, call=(210, 215))
     _, found = found_in(builder.api("cudaStreamSynchronize_v3020", 218, 240), tmp_path)
     assert found.readback.tolist() == [True]
+
+
+def test_the_stream_of_a_wait_without_its_call_is_nobodys(tmp_path: Path) -> None:
+    builder = forward().copy(212, 216, "d2h", 64, stream=7, call=(210, 215))
+    builder.api("cudaStreamSynchronize_v3020", 218, 240).stream_sync(stream=9, call=(500, 510), correlation=800)
+    trace = read_back(builder, tmp_path)
+    cut = replace(
+        trace, calls=trace.calls.take(slice(-1)), stream_syncs=replace(trace.stream_syncs, call=np.array([-1]))
+    )
+    forwards = find_forwards(cut)
+    found = find_blocking_calls(cut, forwards, [account(cut, one) for one in forwards])
+    assert (found.start.tolist(), found.readback.tolist()) == ([210], [True])
+
+
+def test_the_very_first_calls_of_a_capture_may_read_a_scalar_back(tmp_path: Path) -> None:
+    builder = TraceBuilder().copy(212, 216, "d2h", 64, stream=7, memory="pageable", call=(210, 215))
+    trace, found = found_in(builder.stream_sync(stream=7, call=(218, 240)), tmp_path)
+    assert (found.start.tolist(), found.blocked.tolist(), found.readback.tolist()) == ([210], [27], [True])
+    assert list_syncs(trace, found)[0].direction == "d2h"
+
+
+def test_a_larger_copy_beside_a_small_one_reads_no_scalar_back(tmp_path: Path) -> None:
+    builder = read_back_of().copy(312, 316, "d2h", 65, stream=13, call=(310, 315))
+    builder.api("cudaStreamSynchronize_v3020", 318, 340)
+    _, found = found_in(builder, tmp_path)
+    assert (found.start.tolist(), found.readback.tolist()) == ([210, 318], [True, False])
 
 
 def test_a_wait_for_the_whole_device_reads_no_scalar_back(tmp_path: Path) -> None:
@@ -276,6 +369,7 @@ def test_a_call_knows_what_its_thread_submitted_or_waited_for_before(tmp_path: P
     builder = forward().device_sync(call=(150, 230)).api("cudaEventQuery_v3020", 240, 241)
     builder.device_sync(call=(250, 260)).device_sync(call=(245, 246), thread=OTHER_THREAD)
     trace, found = found_in(builder, tmp_path)
+    assert int(found.previous[1]) == -1
     before = [call_of(trace, int(call)) for call in found.previous]
     assert before == [("cudaLaunchKernel", 50), None, ("cudaDeviceSynchronize", 150)]
 
@@ -310,6 +404,28 @@ def test_of_rows_that_weigh_the_same_the_first_call_comes_first(tmp_path: Path) 
     builder = forward().range("b", 405, 425).device_sync(call=(410, 420)).range("a", 428, 445)
     builder.device_sync(call=(430, 440))
     assert [sync.range_name for sync in syncs(builder, tmp_path)] == ["b", "a"]
+
+
+def test_what_cost_a_nanosecond_comes_before_what_cost_none(tmp_path: Path) -> None:
+    """The call at 299 costs the last nanosecond of the gap [200, 300) in 2 ns, that at 450 none in 9."""
+    builder = TraceBuilder().range("forward 0", 0, 1000).kernel(100, 200, call=(50, 60))
+    builder.device_sync(call=(299, 301)).kernel(300, 400, call=(302, 303))
+    builder.kernel(400, 500, call=(304, 305)).api("cudaFree_v3020", 450, 459)
+    assert [(sync.cost_ns, sync.blocked_ns) for sync in syncs(builder, tmp_path)] == [(1, 2), (0, 9)]
+
+
+def test_of_rows_that_weigh_the_same_the_one_with_more_calls_comes_first(tmp_path: Path) -> None:
+    builder = forward().range("a", 405, 425).device_sync(call=(410, 420)).range("b", 428, 445)
+    builder.device_sync(call=(430, 435)).device_sync(call=(436, 441))
+    assert [(sync.range_name, sync.count) for sync in syncs(builder, tmp_path)] == [("b", 2), ("a", 1)]
+
+
+def test_each_of_two_rows_counts_all_of_its_calls(tmp_path: Path) -> None:
+    builder = forward()
+    for at in (410, 430, 450):
+        builder.device_sync(call=(at, at + 4)).api("cudaFree_v3020", at + 10, at + 13)
+    found = {sync.api: (sync.count, sync.blocked_ns) for sync in syncs(builder, tmp_path)}
+    assert found == {"cudaDeviceSynchronize": (3, 12), "cudaFree": (3, 9)}
 
 
 def test_calls_outside_forwards_come_after_those_that_cost_something(tmp_path: Path) -> None:

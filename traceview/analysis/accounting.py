@@ -13,6 +13,7 @@ import numpy as np
 
 from traceview import intervals
 from traceview.analysis.busy import Busy
+from traceview.analysis.places import used
 from traceview.analysis.roles import Role
 from traceview.intervals import Intervals
 from traceview.model import CallKind, Direction, Kind
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
 SMALL_COPY_BYTES = 1 << 20
 """A copy up to this size on the compute stream can be stuck behind a load burst; a larger one is a load itself."""
-
-_FEW = 1 << 10
-"""Up to so many keys, Python's own set is faster than numpy's."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +116,8 @@ class _Gaps:
         return Intervals(self.start[kept], end[kept])
 
     def by(self, keys: Ints, chosen: Flags, until: Ints | None = None) -> dict[int, Intervals]:
-        """Return the chosen gaps of each key that has some, each cut off at its ``until``."""
-        known = keys[chosen]
-        there = sorted(set(known.tolist())) if len(known) < _FEW else np.unique(known).tolist()
-        parts = ((key, self.of(chosen & (keys == key), until)) for key in there)
+        """Return the chosen gaps of each stream or thread that has some, each cut off at its ``until``."""
+        parts = ((key, self.of(chosen & (keys == key), until)) for key in used(keys[chosen]))
         return {key: part for key, part in parts if len(part.start)}
 
     def ahead_of(self, first: dict[int, int]) -> list[int]:
@@ -138,29 +134,21 @@ class _Ledger:
     def __init__(self, gaps: _Gaps) -> None:
         self._gaps = gaps
         self._left = Intervals(gaps.start, gaps.end)
-        self._given: list[tuple[str, Intervals]] = [("launch", intervals.empty())]
+        self._given: list[tuple[str, Intervals]] = []
 
     def give(self, category: str, to: Intervals) -> None:
         """Give what is left inside ``to`` to a category."""
-        if not len(self._left.start) or not len(to.start):
-            return
         given = intervals.intersect(self._left, to)
         if len(given.start):
             self._given.append((category, given))
             self._left = intervals.subtract(self._left, given)
 
-    def give_rest(self, category: str) -> None:
-        """Give all that is left to a category."""
-        self._given.append((category, self._left))
-        self._left = intervals.empty()
-
-    def holes(self) -> Holes:
-        """Return all that was given away, in time order."""
-        start = np.concatenate([part.start for _, part in self._given])
-        end = np.concatenate([part.end for _, part in self._given])
-        category = np.repeat(
-            [CATEGORIES.index(name) for name, _ in self._given], [len(part.start) for _, part in self._given]
-        )
+    def holes(self, rest: str) -> Holes:
+        """Return all that was given away, in time order; what is left goes to the category ``rest``."""
+        given = [*self._given, (rest, self._left)]
+        start = np.concatenate([part.start for _, part in given])
+        end = np.concatenate([part.end for _, part in given])
+        category = np.repeat([CATEGORIES.index(name) for name, _ in given], [len(part.start) for _, part in given])
         order = np.argsort(start, kind="stable")
         start = start[order]
         gap = np.searchsorted(self._gaps.start, start, side="right") - 1
@@ -189,8 +177,7 @@ def _give_away(trace: Trace, forward: Forward, busy: Busy, gaps: _Gaps, first: d
     ledger.give("submit", _during(by_thread, lambda one: busy.calls(one, CallKind.ASYNC_COPY)))
     ledger.give("host", gaps.of(launched, until))
     ledger.give("sm_busy", busy.kernels(forward.process, forward.device))
-    ledger.give_rest("launch")
-    return ledger.holes()
+    return ledger.holes(rest="launch")
 
 
 def _during(gaps: Mapping[int, Intervals], sets: Callable[[int], Intervals]) -> Intervals:

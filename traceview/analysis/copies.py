@@ -52,10 +52,9 @@ def measure_migrations(trace: Trace) -> tuple[Migration, ...]:
     found = []
     for device, direction, cause in keys:
         own = (table.device == device) & (table.direction == direction) & (table.cause == cause)
-        name = _CAUSES[cause] if 0 <= cause < len(_CAUSES) else str(cause)
         busy = intervals.union(table.start[own], table.end[own]).length
         total = int(table.n_bytes[own].sum())
-        found.append(Migration(device, direction_name(direction), name, int(own.sum()), total, busy))
+        found.append(Migration(device, direction_name(direction), _CAUSES[cause], int(own.sum()), total, busy))
     return tuple(found)
 
 

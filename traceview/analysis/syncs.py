@@ -185,7 +185,7 @@ def _merge_readbacks(trace: Trace, busy: Busy) -> tuple[Ints, Ints]:
 
 def _previous(trace: Trace, busy: Busy, call: Ints) -> Ints:
     """Return, for each call of any kind but ``OTHER``, the one before it on its thread that is neither, or -1."""
-    before = np.full(len(call), -1, dtype=np.int64)
+    before = np.empty(len(call), dtype=np.int64)
     threads = trace.calls.thread[call]
     for thread in used(threads):
         own = busy.calls_on(thread)
@@ -236,8 +236,7 @@ def _allowed(trace: Trace, call: Ints, allow: str | None) -> Flags:
         return allowed
     pattern = compile_pattern("--allow-sync", allow)
     names = np.array([bool(pattern.search(name)) for name in trace.names], dtype=bool)
-    ranges = np.flatnonzero(names[trace.ranges.name]) if len(trace.ranges) else np.empty(0, dtype=np.int64)
-    return innermost_range(trace, ranges, call) >= 0
+    return innermost_range(trace, np.flatnonzero(names[trace.ranges.name]), call) >= 0
 
 
 def _costs(
