@@ -28,7 +28,8 @@ def accounted(builder: TraceBuilder, folder: Path) -> Accounting:
     trace = read_back(builder, folder)
     found = account(trace, find_forwards(trace)[0])
     assert tuple(found.categories) == CATEGORIES
-    assert all(type(ns) is int for ns in found.categories.values())
+    for times in (found.categories, found.stall_ns, found.exposed_ns):
+        assert all(type(ns) is int for ns in times.values())
     assert sum(found.categories.values()) == found.makespan_ns
     return found
 

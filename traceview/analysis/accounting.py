@@ -160,10 +160,9 @@ def _give_away(trace: Trace, forward: Forward, busy: Busy, gaps: _Gaps, first: d
     stream = operations.stream[gaps.before]
     launch = operations.launch[gaps.before]
     launched = launch >= 0
-    until = trace.calls.start[launch] if launched.any() else launch
-    thread = np.where(launched, trace.calls.thread[launch], -1) if launched.any() else launch
+    until = trace.calls.start[launch]  # of a launch that is none, some other's: those are not chosen
     by_stream = gaps.by(stream, np.ones(len(stream), dtype=bool))
-    by_thread = gaps.by(thread, launched, until)
+    by_thread = gaps.by(trace.calls.thread[launch], launched, until)
     ledger = _Ledger(gaps)
 
     waiting = _until_loaded(trace, forward, gaps, first)
