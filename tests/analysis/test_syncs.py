@@ -302,15 +302,14 @@ def test_a_wait_whose_stream_the_capture_does_not_tell_may_be_for_the_copy(tmp_p
 
 
 def test_the_stream_of_a_wait_without_its_call_is_nobodys(tmp_path: Path) -> None:
-    builder = forward().copy(212, 216, "d2h", 64, stream=7, call=(210, 215))
-    builder.api("cudaStreamSynchronize_v3020", 218, 240).stream_sync(stream=9, call=(500, 510), correlation=800)
-    trace = read_back(builder, tmp_path)
-    cut = replace(
+    """Whoever waited for stream 9 was cut off; the last call waits for a stream that the capture does not tell."""
+    builder = forward().stream_sync(stream=9, call=(500, 510)).copy(412, 416, "d2h", 64, stream=7, call=(410, 415))
+    trace = read_back(builder.api("cudaStreamSynchronize_v3020", 418, 440), tmp_path)
+    trace = replace(
         trace, calls=trace.calls.take(slice(-1)), stream_syncs=replace(trace.stream_syncs, call=np.array([-1]))
     )
-    forwards = find_forwards(cut)
-    found = find_blocking_calls(cut, forwards, [account(cut, one) for one in forwards])
-    assert (found.start.tolist(), found.readback.tolist()) == ([210], [True])
+    found = find_blocking_calls(trace, (), ())
+    assert (found.start.tolist(), found.readback.tolist()) == ([410], [True])
 
 
 def test_the_very_first_calls_of_a_capture_may_read_a_scalar_back(tmp_path: Path) -> None:
