@@ -10,11 +10,23 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from killing import COMMANDS, SIGNALS, kill_once
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 SAMPLES = Path(__file__).parents[1] / "sample_traces"
+
+
+@pytest.fixture(autouse=True)
+def _interruptible() -> Iterator[None]:
+    """Where the tests run in a shell's background, SIGINT is ignored, and what they start would inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("turn", range(4))
