@@ -19,6 +19,8 @@ from traceview.signals import status_of, stoppable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from click.shell_completion import CompletionItem
+
 COMMANDS = {
     "report": "Tell what a trace's layer-by-layer loading costs and where the time goes.",
     "timeline": "Draw one forward as a picture: host, loads, compute, and why compute had holes.",
@@ -55,6 +57,13 @@ class _Commands(click.Group):
         """List the commands without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer commands and options, again without importing any command."""
+        from click.shell_completion import CompletionItem
+
+        commands = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return commands + click.Command.shell_complete(self, ctx, incomplete)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

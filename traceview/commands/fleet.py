@@ -23,7 +23,7 @@ _EXPORTS, _REPORTS = (".sqlite",), (".nsys-rep", ".qdrep")
 
 
 @click.command("fleet")
-@click.argument("names", metavar="DIR|GLOB|TRACE…", nargs=-1, required=True)
+@click.argument("names", metavar="DIR|GLOB|TRACE…", nargs=-1, required=True, type=click.Path())
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Files read at a time; as many as there are cores.")
 @click.option("--dask", "scheduler", metavar="SCHEDULER", help="Run on this Dask cluster, as tcp://host:8786.")
 @click.option(

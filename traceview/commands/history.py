@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from traceview.analysis.compare_limits import suggestion
+from traceview.commands.completion import complete_measures
 from traceview.commands.trace_set import draw
 from traceview.errors import UsageError
 from traceview.output import check_output, write_whole
@@ -21,7 +22,14 @@ PICTURES = (".png", ".svg", ".pdf")
 
 @click.command("history")
 @click.argument("database", metavar="RUNS.DB", type=click.Path(path_type=Path))
-@click.option("--measure", default="makespan", show_default=True, metavar="NAME", help="What to follow over the runs.")
+@click.option(
+    "--measure",
+    default="makespan",
+    show_default=True,
+    metavar="NAME",
+    shell_complete=complete_measures,
+    help="What to follow over the runs.",
+)
 @click.option("--layer", type=click.IntRange(0), metavar="N", help="Of this layer, for a measure of layers.")
 @click.option("--label", metavar="TEXT", help="Only runs with this label.")
 @click.option("--format", "style", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from instrument import naming
+from traceview.commands.completion import complete_thresholds
 from traceview.errors import UsageError
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ _FORWARDS = (
         type=Override(),
         multiple=True,
         metavar="NAME=X",
+        shell_complete=complete_thresholds,
         help="Change when findings count.",
     ),
     click.option("--warmup", type=click.IntRange(0), metavar="N", help="Forwards of each process that are warm-up."),

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from traceview.commands.completion import complete_edits
 from traceview.commands.options import (
     forward_options,
     machine_options,
@@ -45,6 +46,7 @@ MAX_WIDTH = 100
 @click.option(
     "--what-if",
     metavar="EDITS",
+    shell_complete=complete_edits,
     default="",
     help="Predict the makespan with causes mended: coalesce,pin,no-sync,own-stream.",
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from traceview.commands.completion import complete_effects
 from traceview.commands.options import forward_options, read_trace, report_options, trace_options
 from traceview.errors import UsageError
 
@@ -53,6 +54,7 @@ def threshold_option(command: Command) -> Command:
         type=MinEffect(),
         multiple=True,
         metavar="MEASURE=min:5%",
+        shell_complete=complete_effects,
         help="Smallest difference that counts, of one measure or, without MEASURE=, of all; 2 % by default.",
     )
     decorated: Command = option(command)
