@@ -11,11 +11,12 @@ from importlib.metadata import PackageNotFoundError, metadata, requires
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from declared import declared
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 DOCUMENT = Path(__file__).parents[1] / "THIRD_PARTY.md"
 BEGIN, END = "<!-- licences -->", "<!-- end of licences -->"
@@ -76,30 +77,27 @@ def parts(licence: str) -> list[str]:
     return re.split(r" AND | OR ", licence)
 
 
-def needed(package: str, extra: str = "") -> list[str]:
-    """Return the packages that a package asks for in this environment, for an extra only what that adds."""
-    found = [Requirement(line) for line in requires(package) or []]
-    if extra:
-        found = [one for one in found if one.marker and not one.marker.evaluate({"extra": ""})]
-    return [canonicalize_name(one.name) for one in found if one.marker is None or one.marker.evaluate({"extra": extra})]
+def names_of(found: Iterable[Requirement]) -> list[str]:
+    """Return the names of the packages that are required in this environment."""
+    return [canonicalize_name(one.name) for one in found if one.marker is None or one.marker.evaluate({"extra": ""})]
 
 
-def closure(package: str) -> Iterator[str]:
-    """Yield what a package needs, and what that needs in turn, each once."""
-    waiting, seen = needed(package), set[str]()
+def closure(waiting: list[str]) -> Iterator[str]:
+    """Yield packages and what they need in turn, each once."""
+    seen = set[str]()
     while waiting:
         name = waiting.pop(0)
         if name not in seen:
             seen.add(name)
             yield name
-            waiting += needed(name)
+            waiting += names_of(map(Requirement, requires(name) or []))
 
 
 def rows() -> tuple[Row, ...]:
     """Return a row for each package that users get, as far as it is installed here."""
-    wanted = dict.fromkeys(closure("traceview"), "traceview")
+    wanted = dict.fromkeys(closure(names_of(declared())), "traceview")
     for extra in USERS_EXTRAS:
-        for name in needed("traceview", extra):
+        for name in names_of(declared(extra)):
             wanted.setdefault(name, f"traceview[{extra}]")
     return tuple(Row(name, licence_of(name), by) for name, by in sorted(wanted.items()) if _is_installed(name))
 

@@ -76,6 +76,7 @@ PICTURES: dict[str, tuple[Any, Callable[[Path, str], bytes]]] = {
 }
 
 
+@pytest.mark.pinned
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_is_what_was_agreed_on(name: str, tmp_path: Path) -> None:
     scene, draw = PICTURES[name]
