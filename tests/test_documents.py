@@ -1,0 +1,58 @@
+"""README.md and MEASURES.md show what commands print and samples measure, and leave out no measure."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from documents import DOCUMENTS, ROOT, run_cog
+
+from traceview.analysis.advice import ADVICE
+from traceview.analysis.whatif import EDITS
+from traceview.report import CATEGORIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SCHEMA: dict[str, Any] = json.loads((ROOT / "traceview" / "render" / "report.schema.json").read_text())
+
+
+def keys(schema: Any) -> Iterator[str]:
+    """Yield the name of every property that the JSON report can have."""
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {})
+        for part in schema.values():
+            yield from keys(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from keys(part)
+
+
+@pytest.mark.pinned
+@pytest.mark.parametrize("document", DOCUMENTS, ids=[path.name for path in DOCUMENTS])
+def test_a_document_shows_what_is_true(document: Path) -> None:
+    assert run_cog(document, write=False), "python tests/documents.py --write"
+
+
+def test_every_measure_cause_and_edit_is_defined() -> None:
+    text = (ROOT / "MEASURES.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"`([^`\s]+)`", text))
+    assert set(keys(SCHEMA)) - words == set()
+    assert {*CATEGORIES, *ADVICE, *EDITS} - words == set()
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for document in ROOT.glob("*.md"):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8")):
+            assert (ROOT / target).exists(), f"{document.name}: {target}"
+
+
+def test_sections_that_are_linked_exist() -> None:
+    for document in ROOT.glob("*.md"):
+        for name, section in re.findall(r"\]\(([\w.]*)#([^)]+)\)", document.read_text(encoding="utf-8")):
+            text = (ROOT / name if name else document).read_text(encoding="utf-8")
+            titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+            assert section in {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}, section
