@@ -55,7 +55,10 @@ class Request:
 
 
 def find_nsys(given: str | None, environment: Mapping[str, str], root: Path = Path("/")) -> str:
-    """Return the path of nsys: the one given, else ``$NSYS``, else on PATH, else the newest in the usual places."""
+    """Return the path of nsys: the one given, else ``$NSYS``, else on PATH, else the newest in the usual places.
+
+    Raises `InstrumentError` where there is none.
+    """
     for source, path in (("--nsys", given), ("$NSYS", environment.get("NSYS"))):
         if path:
             if shutil.which(path) is None:
@@ -110,7 +113,10 @@ def export_command(request: Request, nsys: str, report: Path, target: Path) -> l
 
 
 def capture(request: Request, nsys: str) -> tuple[Path, ...]:
-    """Run, export, and return the files (report, export, JSON); they appear together or not at all."""
+    """Run, export, and return the files (report, export, JSON); they appear together or not at all.
+
+    Raises `InstrumentError` where a file is there already, or the run, nsys or its export fails.
+    """
     existing = [path.name for path in request.files if path.exists()]
     if existing and not request.force:
         raise InstrumentError(f"{request.out} already has {', '.join(existing)}: use --name NAME, or --force")
@@ -138,7 +144,7 @@ def _make(request: Request, nsys: str) -> None:
 
 
 def run_line(output: str) -> dict[str, Any]:
-    """Find the run's JSON line among what the run and nsys printed."""
+    """Find the run's JSON line among what the run and nsys printed; raise `InstrumentError` where there is none."""
     for text in reversed(output.splitlines()):
         if text.startswith("{"):
             try:

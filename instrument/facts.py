@@ -81,7 +81,7 @@ def emit_facts(extra: Mapping[str, object] | None = None, *, buffers: Sequence[H
 def collect_facts(
     extra: Mapping[str, object] | None = None, *, buffers: Sequence[HostBuffer] = ()
 ) -> dict[str, object]:
-    """Return the facts of this process without writing a mark."""
+    """Return the facts of this process without writing a mark; raises ValueError as ``emit_facts`` does."""
     readings = Readings()
     readings.facts["facts"] = FACTS_FORMAT
     readings.take("devices", _devices)

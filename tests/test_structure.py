@@ -148,6 +148,19 @@ def test_renderers_take_from_analyses_what_results_are_made_of_and_no_functions(
     assert borrowed == BORROWED
 
 
+def test_what_a_function_raises_its_docstring_says() -> None:
+    """Commands are left out: their docstring is their help, and what they raise becomes a line and an exit code."""
+    silent = []
+    for path in MODULES:
+        for function in [node for node in ast.walk(ast.parse(text(path))) if isinstance(node, ast.FunctionDef)]:
+            raised = [one for one in ast.walk(function) if isinstance(one, ast.Raise) and isinstance(one.exc, ast.Call)]
+            told = ast.get_docstring(function) or ""
+            is_command = any("command(" in ast.unparse(one) for one in function.decorator_list)
+            if raised and not is_command and not function.name.startswith("_") and "aise" not in told:
+                silent.append(f"{path}: {function.name}")
+    assert silent == []
+
+
 def test_analyses_print_and_draw_nothing() -> None:
     for path in OURS:
         if path.parts[1] == "analysis":

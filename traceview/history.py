@@ -61,7 +61,7 @@ class Run:
 
 
 def content_hash(path: Path) -> str:
-    """Return the SHA-256 of a file."""
+    """Return the SHA-256 of a file in hexadecimal; raises ``InputError`` where it cannot be read."""
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:

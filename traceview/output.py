@@ -40,7 +40,10 @@ def say(text: str | bytes) -> None:
 
 
 def check_output(path: Path, *, force: bool, inputs: Iterable[Path], option: str = "-o") -> None:
-    """Raise before the work is done where writing ``path`` would hit an input or, without ``force``, any file."""
+    """Raise before the work is done where writing ``path`` would hit an input or, without ``force``, any file.
+
+    ``UsageError`` for an input, ``OutputError`` for a file that is there and for a place where none can be.
+    """
     if len(os.fsencode(path.name)) > _LONGEST_NAME:
         raise OutputError(f"{path.name[:40]}… is too long for the name of a file", "choose a shorter one")
     if path.is_dir():

@@ -75,7 +75,11 @@ class Layer:
 
 @dataclass(frozen=True)
 class Measures:
-    """What is measured of a forward, and as medians over the measured forwards in the summary."""
+    """What is measured of a forward, and as medians over the measured forwards in the summary.
+
+    Each is defined in MEASURES.md, "The accounting". None: it needs layers that the forward lacks, a kernel seen with
+    and without loads (``compute_inflation_ns``), or a load by copies or with its bytes told (pieces, bytes).
+    """
 
     makespan_ns: int
     lead_in_ns: int
@@ -111,7 +115,7 @@ class Forward:
     t0_ns: int
     t1_ns: int
     layers_from: str | None
-    """``nvtx``, ``events``, or None for a forward without layers"""
+    """``nvtx``, ``events``, ``nvtx+events``, or None for a forward without layers"""
     measures: Measures
     """laid out flat beside the other keys in JSON"""
     layers: tuple[Layer, ...]

@@ -45,7 +45,10 @@ class _CopyAttributes(ctypes.Structure):
 
 @cache
 def runtime() -> ctypes.CDLL:
-    """Return the CUDA runtime library of this process; PyTorch must be imported and its CUDA part started."""
+    """Return the CUDA runtime library of this process; PyTorch must be imported and its CUDA part started.
+
+    Raises `InstrumentError` where no such library is loaded.
+    """
     mapped = Path("/proc/self/maps").read_text()
     found = re.search(r"(/\S*/libcudart[-.\w]*\.so[.\w]*)", mapped)
     if found is None:
@@ -106,7 +109,8 @@ def batch_copy(
 ) -> Callable[[int], None]:
     """Return a function that submits all these copies (addresses, bytes) to a stream in one ``cudaMemcpyBatchAsync``.
 
-    The arrays are laid out for the call once, so that a submission costs the call alone.
+    The arrays (int64, one element per copy) are laid out for the call once, so that a submission costs the call alone.
+    Raises `InstrumentError` where the runtime is too old for it.
     """
     version = ctypes.c_int()
     check(runtime().cudaRuntimeGetVersion(ctypes.byref(version)), "cudaRuntimeGetVersion")

@@ -26,7 +26,10 @@ def load_driver() -> Any:
 
 
 def devices_in_use(driver: Any) -> list[tuple[int, str]]:
-    """Return (CUDA ordinal, UUID) of each device on which this process has its primary context, in CUDA's order."""
+    """Return (CUDA ordinal, UUID) of each device on which this process has its primary context, in CUDA's order.
+
+    Raises UnreadableError where the driver does not tell.
+    """
     count = ctypes.c_int()
     _check(driver.cuDeviceGetCount(ctypes.byref(count)), "cuDeviceGetCount")
     found = []

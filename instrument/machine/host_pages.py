@@ -58,7 +58,7 @@ def page_sizes(address: int, n_bytes: int) -> tuple[int, int]:
 
 
 def parse_smaps(lines: Iterable[str], address: int, n_bytes: int) -> tuple[int, int]:
-    """Return what ``page_sizes`` returns, from the lines of ``/proc/PID/smaps``."""
+    """Return what ``page_sizes`` returns, from the lines of ``/proc/PID/smaps``; raises UnreadableError likewise."""
     sizes, huge_bytes = set(), 0
     for start, end, field, value_bytes in _smaps_fields(lines):
         if start >= address + n_bytes:

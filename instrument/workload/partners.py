@@ -63,7 +63,10 @@ class InboundPeer:
 
 
 def inbound_peer(shape: Shape, plain: PlainCopy) -> InboundPeer:
-    """Prepare peer copies that last about as long as a forward's loads do at the rate of the plain copy."""
+    """Prepare peer copies that last about as long as a forward's loads do at the rate of the plain copy.
+
+    Raises `InstrumentError` where the second GPU cannot reach this one directly.
+    """
     if not torch.cuda.can_device_access_peer(0, 1):
         raise InstrumentError("GPU 1 cannot reach GPU 0 directly, so --inbound-peer is unavailable here")
     _enable_peer_access(0, 1)

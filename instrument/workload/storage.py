@@ -81,7 +81,10 @@ class StorageReader:
 def storage_reader(
     storage: Storage, shape: Shape, pool: NDArray[np.uint8], ranges: RangeSet
 ) -> Iterator[StorageReader]:
-    """Open the file, which is first written from the pool where there is none; else it must have the pool's size."""
+    """Open the file, which is first written from the pool where there is none; else it must have the pool's size.
+
+    Raises `InstrumentError` where it has another, or cannot be written or opened.
+    """
     path = Path(storage.path)
     if not path.exists():
         _write(path, pool)
@@ -100,7 +103,7 @@ def storage_reader(
 
 
 def read_all(descriptor: int, place: NDArray[np.uint8], offset: int) -> None:
-    """Fill ``place`` from the file at ``offset``; fail when the file ends early or cannot be read in this way."""
+    """Fill ``place`` from the file at ``offset``; raise `InstrumentError` when it ends early or cannot be read so."""
     view, done = place.data, 0
     while done < len(view):
         try:

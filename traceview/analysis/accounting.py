@@ -74,7 +74,7 @@ def account(trace: Trace, forward: Forward, busy: Busy | None = None) -> Account
     """Account for one forward on one device; ``busy`` shares interval sets between the forwards of one trace.
 
     Compute operations are walked in start order and each idle gap before one is given to ten causes in turn, each
-    taking what is left (MEASURES, section 3).
+    taking what is left (MEASURES.md, "The accounting").
     """
     operations = trace.operations
     compute = forward.rows(Role.COMPUTE)

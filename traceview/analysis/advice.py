@@ -76,7 +76,7 @@ ADVICE = {
         "Nothing to mend in the pipeline: load fewer bytes (quantise, keep layers resident) or compute more per load.",
     ),
 }
-"""By finding id, in the words of MEASURES section 9."""
+"""By finding id, in the words of MEASURES.md, "Findings"."""
 
 PREFETCH = Advice(
     ADVICE["host_bound"].message,

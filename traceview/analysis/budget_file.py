@@ -131,7 +131,7 @@ def read_budget(path: Path) -> Budget:
 
 
 def parse_budget(content: Mapping[str, Any], source: str = "the budget") -> Budget:
-    """Return a budget from the tables of a budget file."""
+    """Return a budget from the tables of a budget file; raises ``UsageError`` naming ``source`` and what to write."""
     _only_known(content, ("limits", "files"), source)
     files = _table(content.get("files", {}), f"{source}, files")
     budget = Budget(
@@ -147,7 +147,7 @@ def parse_budget(content: Mapping[str, Any], source: str = "the budget") -> Budg
 
 
 def parse_rules(section: Mapping[str, Any], source: str = "the budget") -> Rules:
-    """Return the rules of one section: conditions by key, and a list of findings."""
+    """Return the rules of one section: conditions by key, and a list of findings; raises ``UsageError`` likewise."""
     limits: dict[str, Limit] = {}
     for key, condition in section.items():
         if key == "findings":

@@ -36,7 +36,10 @@ class RangeRows:
 
 
 def read_ranges(database: Database) -> RangeRows:
-    """Return push/pop and start/end ranges; one that was never closed has the end ``NEVER_CLOSED``."""
+    """Return push/pop and start/end ranges; one that was never closed has the end ``NEVER_CLOSED``.
+
+    Raises ``InputError`` where a number is none, a time lies outside what int64 holds, or the file is damaged.
+    """
     text = nvtx_text(database)
     if text is None:
         nothing = np.empty(0, dtype=np.int64)

@@ -70,7 +70,10 @@ class FirstImport:
 
 
 def load(module: str) -> ModuleType:
-    """Return a module of ``instrument``, which this file lies in, whether or not that package can be imported."""
+    """Return a module of ``instrument``, which this file lies in, whether or not that package can be imported.
+
+    Raises ImportError where its file is gone.
+    """
     from importlib.util import module_from_spec, spec_from_file_location
 
     if ALIAS not in sys.modules:
