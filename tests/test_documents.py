@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from documents import DOCUMENTS, ROOT, run_cog
 
+import traceview
 from traceview.analysis.advice import ADVICE
 from traceview.analysis.whatif import EDITS
+from traceview.cli import COMMANDS
 from traceview.report import CATEGORIES
 
 if TYPE_CHECKING:
@@ -42,6 +44,13 @@ def test_every_measure_cause_and_edit_is_defined() -> None:
     words = set(re.findall(r"`([^`\s]+)`", text))
     assert set(keys(SCHEMA)) - words == set()
     assert {*CATEGORIES, *ADVICE, *EDITS} - words == set()
+
+
+def test_the_changelog_tells_of_this_version_and_of_every_command() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.findall(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", text, re.MULTILINE)
+    assert traceview.__version__ == released[0]
+    assert {name for name in COMMANDS if f"`traceview {name}`" not in text} == set()
 
 
 def test_links_between_documents_lead_somewhere() -> None:
