@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 from documents import DOCUMENTS, ROOT, run_cog
 
 import traceview
 from traceview.analysis.advice import ADVICE
 from traceview.analysis.whatif import EDITS
-from traceview.cli import COMMANDS
+from traceview.cli import COMMANDS, main
 from traceview.report import CATEGORIES
 
 if TYPE_CHECKING:
@@ -51,6 +53,20 @@ def test_the_changelog_tells_of_this_version_and_of_every_command() -> None:
     released = re.findall(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", text, re.MULTILINE)
     assert traceview.__version__ == released[0]
     assert {name for name in COMMANDS if f"`traceview {name}`" not in text} == set()
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "MEASURES.md"])
+def test_commands_are_called_as_they_can_be(document: str) -> None:
+    fences = re.findall(
+        r"^```bash\n(.*?)^```$", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    lines = [line for fence in fences for line in fence.splitlines() if line.startswith("traceview ")]
+    for line in lines:
+        _, name, *words = shlex.split(re.split(r" [|>&]+ ", line)[0], comments=True)
+        command = main.get_command(click.Context(main), name)
+        assert command is not None, line
+        command.make_parser(click.Context(command)).parse_args(words)  # an option that is none ends the test
+    assert lines or document == "MEASURES.md"
 
 
 def test_links_between_documents_lead_somewhere() -> None:
