@@ -130,7 +130,7 @@ def commands() -> None:
         (cli.main, "traceview", tuple(cli.COMMANDS)),
         (instrument_cli.cli, "python -m instrument", ("run", "capture", "attach")),
     ):
-        top = click.Context(group, info_name=program, terminal_width=COLUMNS, max_content_width=COLUMNS)
+        top = click.Context(group, info_name=program, terminal_width=COLUMNS, **group.context_settings)
         for name in names:
             command = group.get_command(top, name)
             assert command is not None
@@ -142,7 +142,7 @@ def commands() -> None:
 def run_cog(document: Path, *, write: bool) -> bool:
     """Return whether a document showed what is true; with ``write`` it does afterwards."""
     before = document.read_text(encoding="utf-8")
-    how = ["-r"] if write else ["--check"]
+    how = ["-r"] if write else ["--check", "--diff"]
     status = Cog().main(["cog", "-I", str(Path(__file__).parent), "-p", "from documents import *", *how, str(document)])
     if status not in (0, 5):  # 5: not up to date
         raise SystemExit(status)

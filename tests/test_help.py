@@ -11,7 +11,7 @@ from traceview.cli import COMMANDS, main
 
 def help_of(group: click.Group, name: str) -> str:
     """Return a command's help as a terminal of 80 columns shows it."""
-    parent = click.Context(group, info_name="traceview", max_content_width=80)
+    parent = click.Context(group, info_name="traceview", max_content_width=80, **group.context_settings)
     command = group.get_command(parent, name)
     assert command is not None
     return command.get_help(click.Context(command, info_name=name, parent=parent, max_content_width=80))
