@@ -75,11 +75,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Measures:
-    """What is measured of a forward, and as medians over the measured forwards in the summary.
-
-    Each is defined in MEASURES.md, "The accounting". None: it needs layers that the forward lacks, a kernel seen with
-    and without loads (``compute_inflation_ns``), or a load by copies or with its bytes told (pieces, bytes).
-    """
+    """What is measured of a forward (MEASURES.md, "The accounting"), and as medians over the measured ones."""
 
     makespan_ns: int
     lead_in_ns: int
