@@ -10,6 +10,8 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import checkout  # noqa: F401
+
 import traceview
 from traceview.analysis.report import build_report
 

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import checkout  # noqa: F401
 import click
 from cogapp import Cog
 

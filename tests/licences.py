@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, metadata, requires
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import checkout  # noqa: F401
 from declared import declared
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name

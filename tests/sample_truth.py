@@ -15,6 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import checkout  # noqa: F401
+
 import traceview
 from traceview.analysis.forwards import Forward, find_forwards
 from traceview.analysis.report import build_report

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import checkout  # noqa: F401
 from browser import DESKTOP, PHONE, browser
 
 SAMPLES = Path(__file__).parents[1] / "sample_traces"
