@@ -168,11 +168,11 @@ def test_a_forged_entry_is_read_anew(trace_file, folder, change):
 
 
 def test_a_full_disk_costs_the_cache_and_not_the_answer(trace_file, folder, monkeypatch):
-    def full(file, **_):
-        file.write(b"half of it")
+    def full(place, *_, **__):
+        place.write(b"half of it")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "savez", full)
+    monkeypatch.setattr(np.lib.format, "write_array", full)
     with pytest.warns(RuntimeWarning, match="No space left on device"):
         found = read_through(folder, trace_file)
     assert_same(found, read(trace_file))
@@ -192,7 +192,7 @@ def test_an_interrupted_write_leaves_nothing_that_counts(trace_file, folder, mon
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(np, "savez", interrupted)
+    monkeypatch.setattr(np.lib.format, "write_array", interrupted)
     with pytest.raises(KeyboardInterrupt):
         read_through(folder, trace_file)
     assert entries(folder) == []

@@ -16,6 +16,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -92,8 +93,11 @@ def _store(entry: Path, trace: Trace) -> None:
     rest = json.dumps(_plain(trace, "trace", arrays)).encode()
     arrays[_REST] = np.frombuffer(rest, dtype=np.uint8)
     entry.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(entry) as file:
-        np.savez(file, **arrays)
+    # as np.savez, which before numpy 2 leaves the archive open on a full disk, to complain at the end of the program
+    with whole_file(entry) as file, ZipFile(file, "w") as stored:
+        for name, array in arrays.items():
+            with stored.open(f"{name}.npy", "w", force_zip64=True) as place:
+                np.lib.format.write_array(place, array, allow_pickle=False)
 
 
 def _load(entry: Path) -> Trace | None:
