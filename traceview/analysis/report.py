@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -47,30 +48,37 @@ def build_report(trace: Trace, options: ReportOptions | None = None) -> report.R
     options = options or ReportOptions()
     busy = Busy(trace)
     found = find_forwards(trace, options.forwards)
-    accountings = [account(trace, forward, busy) for forward in found]
-    baseline = KernelBaseline(trace, found)
-    forwards = tuple(
-        measure(trace, forward, accounting, baseline) for forward, accounting in zip(found, accountings, strict=True)
-    )
-    overlap, exposed = measure_overlap(trace, forwards)
-    blocking = find_blocking_calls(trace, found, accountings, options.allow_sync, busy)
-    traffic = find_traffic(trace, found, options.machine, options.forwards.mover_kernel)
-    lanes = measure_lanes(traffic)
-    machine = options.machine
-    known = Measured(
-        found, accountings, forwards, blocking, lanes, traffic, machine.link, machine.topology, options.thresholds
-    )
+    # what looks at all copies goes on beside the forwards: the long steps of numpy let other threads run
+    with ThreadPoolExecutor(1) as beside:
+        copies = beside.submit(measure_copies, trace)
+        transfers = beside.submit(find_traffic, trace, found, options.machine, options.forwards.mover_kernel)
+        rates = beside.submit(lambda: measure_lanes(transfers.result()))
+        accountings = [account(trace, forward, busy) for forward in found]
+        baseline = KernelBaseline(trace, found)
+        forwards = tuple(
+            measure(trace, forward, accounting, baseline)
+            for forward, accounting in zip(found, accountings, strict=True)
+        )
+        overlaps = beside.submit(measure_overlap, trace, forwards)
+        blocking = find_blocking_calls(trace, found, accountings, options.allow_sync, busy)
+        traffic, lanes = transfers.result(), rates.result()
+        machine = options.machine
+        known = Measured(
+            found, accountings, forwards, blocking, lanes, traffic, machine.link, machine.topology, options.thresholds
+        )
+        causes = find_causes(trace, known)
+        overlap, exposed = overlaps.result()
     return report.Report(
         trace=describe(trace),
         forwards=forwards,
         summary=summarise(forwards),
         overlap=overlap,
         exposed_copy=exposed,
-        copies=measure_copies(trace),
+        copies=copies.result(),
         migrations=measure_migrations(trace),
         syncs=list_syncs(trace, blocking),
         lanes=lanes,
-        findings=find_causes(trace, known),
+        findings=causes,
         abstained=(*abstentions(trace, found, options.machine, traffic), *_unpredicted(options.what_if, forwards)),
         storage=measure_storage(trace, found),
         inbound=measure_inbound(trace, forwards, traffic, options.machine.link),
