@@ -238,7 +238,8 @@ def plan_text(plan: Plan) -> str:
     paging = "" if shape.layout == "contiguous" else f", {shape.pages:,} shuffled pages of {shape.page_tokens} tokens"
     return "\n".join(
         [
-            f"{shape.layers} layers of {_size_text(shape.layer_bytes)}, layout {shape.layout}{paging}",
+            f"{shape.layers} layer{'s' if shape.layers > 1 else ''} of {_size_text(shape.layer_bytes)}, "
+            f"layout {shape.layout}{paging}",
             f"pieces: {plan.pieces_per_layer:,} per layer, {plan.pieces_per_layer * shape.layers:,} per forward, "
             f"of {size} each",
             f"at {plan.link_bytes_per_s / _GIGA:.1f} GB/s: load {plan.load_ns / 1e6:.3f} ms and compute "

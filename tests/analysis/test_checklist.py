@@ -69,7 +69,7 @@ def test_loads_by_kernels_are_as_pinned_as_the_facts_say() -> None:
     found = answers("sm")
     assert (found[PINNED].answer, found[PINNED].evidence) == (
         "yes",
-        "kernels load; of 1 buffer in the facts 1 are pinned",
+        "kernels load; pinned, by the facts: 1 of 1 buffer",
     )
     assert (found[PIECES].answer, found[PIECES].evidence) == ("unknown", "kernels load, and leave no pieces behind")
 

@@ -49,7 +49,7 @@ def test_the_ideal_is_told_where_the_loads_are_not_at_fault() -> None:
     found = [finding for finding in faulty().findings if finding.id == "host_bound"]
     said = words(verdict(replace(faulty(), findings=tuple(found))))
     assert said.startswith("A forward takes 79.74 ms: 421 µs (0.5 %) is host_bound, ")
-    assert "With these loads and this compute 63.71 ms is ideal: 80 % efficiency." in said
+    assert "With these loads and this compute 63.71 ms is ideal: median efficiency 80 %." in said
 
 
 def test_a_slow_forward_without_findings_names_its_largest_loss() -> None:

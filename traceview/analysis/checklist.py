@@ -86,7 +86,7 @@ def _pinned_by_facts(asked: _Asked, question: str) -> Answer:
     said = [one.get("pinned") for one in buffers if isinstance(one, dict)] if isinstance(buffers, list) else []
     if not said or None in said:
         return Answer("path", question, UNKNOWN, "kernels load, and leave no kind of memory behind", _BUFFERS)
-    says = f"kernels load; of {units.counted(len(said), 'buffer')} in the facts {sum(map(bool, said))} are pinned"
+    says = f"kernels load; pinned, by the facts: {sum(map(bool, said))} of {units.counted(len(said), 'buffer')}"
     return Answer("path", question, YES if all(said) else NO, says, "")
 
 

@@ -118,7 +118,9 @@ def _finding(
         if len(known) == len(floors)
         else f"at most {units.duration(rest)}"
     )
-    without = f"without it a forward would take {left} instead of {units.duration(makespan)}"
+    bounded = bool(known) and len(known) == len(floors) and median(known) > rest
+    bound = ", its loads and compute allow no less" if bounded else ""
+    without = f"without it a forward would take {left} instead of {units.duration(makespan)}{bound}"
     return Finding(
         id=name,
         severity=level,

@@ -59,7 +59,7 @@ def _answer(checked: Sequence[Checked]) -> Line:
         return line(opening, f"{many} to {rules}.")
     one, first = found[0]
     told = first.message if verdict == BROKEN or not first.about else f"{first.message}: {first.about}"
-    where = (" in ", name(one.path)) if len(checked) > 1 else ()
+    where = (" in ", name(one.path)) if len(checked) > 1 and str(one.path) not in told else ()
     regressed = all(outcome.rule.startswith("no regression of ") for _, outcome in found)
     of = " measures regressed" if regressed else f" of {len(outcomes):,} rules"
     more = f"; {len(found):,}{of} in all" if len(found) > 1 else ""

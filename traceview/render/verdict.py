@@ -88,9 +88,8 @@ def _found(findings: Sequence[Finding], measures: Measures) -> tuple[Line, ...]:
     lines = [first, line(f"Also {also}.")] if also else [first]
     if measures.ideal_ns is not None and not _SLOW_LOADS.intersection(one.id for one in findings):
         share = percent(measures.pipeline_efficiency or 0.0)
-        lines.append(
-            line(f"With these loads and this compute {duration(measures.ideal_ns)} is ideal: {share} efficiency.")
-        )
+        ideal = duration(measures.ideal_ns)
+        lines.append(line(f"With these loads and this compute {ideal} is ideal: median efficiency {share}."))
     return tuple(lines)
 
 
